@@ -1,0 +1,68 @@
+"""Which settings are there, in which unit, and what happens without them?
+
+Every setting comes from the environment with the prefix WITNESS_ (or the file named by
+WITNESS_ENV_FILE); nothing is read anywhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """All settings of the service, read once at start."""
+
+    model_config = SettingsConfigDict(env_prefix="WITNESS_", extra="ignore", frozen=True)
+
+    database_url: str = Field(
+        "", description="SQLAlchemy address; empty: SQLite in data_dir/witness.db"
+    )
+    data_dir: Path = Field(Path("var"), description="folder for the embedded database and secrets")
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8080, ge=0, le=65535, description="port to listen on; 0: any free one")
+    public_url: str = Field("", description="address people use, for links; empty: host and port")
+    admin_token: str = Field(
+        "", description="bearer token with every right, for automation; empty: none"
+    )
+    session_hours: float = Field(12.0, gt=0, description="how long a sign-in lasts, in hours")
+    sign_in_link_minutes: float = Field(
+        30.0, gt=0, description="how long a sign-in link works, in minutes"
+    )
+    secure_cookies: bool = Field(False, description="send cookies over HTTPS only")
+    clusters: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description='Kubernetes access by cluster name, as JSON: {"alpine": {"kubeconfig": '
+        '"/path", "context": "name"}} or {"in_cluster": true}; a cluster not named is a dry run',
+    )
+    recurrence_days: int = Field(
+        90, ge=1, description="a second incident within this many days recurs, in days"
+    )
+    proposal_days: float = Field(7.0, gt=0, description="a proposal expires after this, in days")
+    silent_after_minutes: float = Field(
+        15.0, gt=0, description="a running job without a pass for this long is silent, in minutes"
+    )
+    body_limit_mib: float = Field(32.0, gt=0, description="largest accepted document, in MiB")
+    queue_limit: int = Field(
+        20_000, ge=1, description="documents waiting for the database before 429 is answered"
+    )
+    cluster_timeout_s: float = Field(
+        10.0, gt=0, description="longest wait for one answer of a cluster, in seconds"
+    )
+    four_eyes: bool = Field(
+        True, description="what destroys needs another person to approve than asked for it"
+    )
+
+    def resolved_database_url(self) -> str:
+        """Give the database address, that of the embedded database when none is set."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'witness.db'}"
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings from the environment; keyword arguments win."""
+    env_file = os.environ.get("WITNESS_ENV_FILE")
+    return Settings(_env_file=env_file, **overrides)

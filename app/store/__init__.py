@@ -1,0 +1,1 @@
+"""The only SQL of the project: how are facts and what follows from them kept?"""

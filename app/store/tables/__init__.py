@@ -1,0 +1,86 @@
+"""Which tables are there?  Facts first, then what is derived from them.
+
+Facts (documents, audit entries) are append-only.  Everything else follows from them by the rules
+and is kept up in the same transaction, O(1) a document.  Ids named "derived" come from `ids.derive`.
+Columns named *_at are `Instant`; steps are 64-bit; text that jobs choose (names) is never an id.
+"""
+
+from __future__ import annotations
+
+from app.store.tables.facts import (
+    audit_entries,
+    documents,
+)
+from app.store.tables.identity import (
+    attempt_maps,
+    attempts,
+    gpus,
+    jobs,
+    nodes,
+    placements,
+    rank_map_nodes,
+    rank_maps,
+)
+from app.store.tables.alarms import (
+    alarm_reports,
+    alarms,
+    cases,
+    findings,
+    incidents,
+    notes,
+    proposals,
+)
+from app.store.tables.coverage import (
+    alarm_hours,
+    checkpoints,
+    coverage,
+    coverage_hours,
+    elastic_events,
+    passes,
+    replays,
+    subject_days,
+    subject_jobs,
+)
+from app.store.tables.people import (
+    people,
+    saved_queries,
+    settings,
+    sign_in_links,
+    tokens,
+)
+from app.store.tables.metadata import metadata
+
+__all__ = [
+    "alarm_hours",
+    "alarm_reports",
+    "alarms",
+    "attempt_maps",
+    "attempts",
+    "audit_entries",
+    "cases",
+    "checkpoints",
+    "coverage",
+    "coverage_hours",
+    "documents",
+    "elastic_events",
+    "findings",
+    "gpus",
+    "incidents",
+    "jobs",
+    "metadata",
+    "nodes",
+    "notes",
+    "passes",
+    "people",
+    "placements",
+    "proposals",
+    "rank_map_nodes",
+    "rank_maps",
+    "replays",
+    "saved_queries",
+    "settings",
+    "sign_in_links",
+    "subject_days",
+    "subject_jobs",
+    "tokens",
+]
