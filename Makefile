@@ -30,14 +30,14 @@ $(BIN)/uv: requirements-uv.lock
 .PHONY: venv venv-run
 venv: $(VENV)/dev.stamp ## Make .venv with everything the tests need
 
-$(VENV)/dev.stamp: requirements-dev.lock pyproject.toml $(BIN)/uv
+$(VENV)/dev.stamp: requirements-dev.lock $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/run.stamp
 
 venv-run: $(VENV)/run.stamp
 
-$(VENV)/run.stamp: requirements.lock pyproject.toml $(BIN)/uv
+$(VENV)/run.stamp: requirements.lock $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/dev.stamp && touch $@
