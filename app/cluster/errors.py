@@ -1,30 +1,43 @@
 """What can go wrong between us and a cluster, in sentences that can stand on a page as they are?
 
-The exceptions of the Kubernetes client and of urllib3 end here: nothing outside `app.cluster` ever sees one.
+The exceptions of the Kubernetes client and of urllib3 end here: nothing outside `app.cluster`
+ever sees one.
 """
 
 
 class ClusterError(Exception):
-    """Say in one plain sentence why a cluster gave no usable answer."""
+    """Say in one plain sentence why a cluster gave no usable answer.
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        """Keep the sentence, the HTTP status (None: there was no answer) and the pause asked for, in seconds."""
+    `maybe_applied` tells whether what was sent may have been done all the same. `status` is the
+    HTTP status, None where there was no answer; `retry_after` the pause asked for, in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        maybe_applied: bool = False,
+    ) -> None:
+        """Keep the sentence and what is known beside it."""
         super().__init__(message)
         self.message = message
         self.status = status
         self.retry_after = retry_after
+        self.maybe_applied = maybe_applied
 
 
 class ClusterNotConfigured(ClusterError):
-    """There is no cluster behind this name: nothing was asked."""
+    """There is no usable cluster behind this name: nothing was asked."""
 
 
 class ClusterUnreachable(ClusterError):
-    """The connection failed or broke: what was sent may or may not have been taken."""
+    """The connection failed, or broke before an answer came."""
 
 
 class ClusterTimeout(ClusterError):
-    """No answer came within the limit: what was sent may or may not have been taken."""
+    """No answer came within the limit."""
 
 
 class ClusterRefused(ClusterError):
@@ -36,7 +49,7 @@ class ClusterConflict(ClusterRefused):
 
 
 class ClusterFailed(ClusterError):
-    """The cluster answered with an error of its own (5xx): what was sent may or may not have been taken."""
+    """The cluster answered with an error of its own, or with something that we cannot read."""
 
 
 class NodeGone(ClusterError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from app.store.tables.facts import (
     audit_entries,
     documents,
+    receipts,
 )
 from app.store.tables.identity import (
     attempt_maps,
@@ -76,6 +77,7 @@ __all__ = [
     "proposals",
     "rank_map_nodes",
     "rank_maps",
+    "receipts",
     "replays",
     "saved_queries",
     "settings",

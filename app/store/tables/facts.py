@@ -23,6 +23,17 @@ documents = Table(
     Column("body", Text, nullable=False),
 )
 
+receipts = Table(
+    "receipts",  # how often one document came; alarms count in alarm_reports
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: kind, content
+    Column("kind", Text, nullable=False),
+    Column("received", BigInteger, nullable=False),
+    Column("first_at", Instant, nullable=False),
+    Column("last_at", Instant, nullable=False),
+    Column("document_id", BigInteger, nullable=False),
+)
+
 audit_entries = Table(
     "audit_entries",  # who did what on which evidence; chained by hash
     metadata,

@@ -41,6 +41,7 @@ attempts = Table(
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: job, number, uid, start
     Column("job_id", BigInteger, ForeignKey("jobs.id"), nullable=False),
+    Column("series", BigInteger, nullable=False),  # derived: job, number; starts under one number
     Column("number", BigInteger),  # None: the job sends none, its rank maps tell its starts apart
     Column("uid", Text),
     Column("started_at", Instant),  # time of the first rank map; None until one has come
@@ -58,6 +59,7 @@ attempts = Table(
     Column("step_time_s", Float),
     Column("audited_seconds", Float, nullable=False, default=0.0),  # covered by ring or weight passes
     Index(None, "job_id", "started_at"),
+    Index(None, "series"),
     Index(None, "rank_map_id"),
 )
 

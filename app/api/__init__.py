@@ -1,0 +1,1 @@
+"""What do programs read and decide, as JSON under /api/v1?"""
