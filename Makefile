@@ -46,3 +46,66 @@ $(VENV)/run.stamp: requirements.lock $(BIN)/uv
 lock: $(BIN)/uv ## Resolve the dependencies anew into the hashed lock files
 	$(COMPILE) pyproject.toml --extra service --group build -o requirements.lock
 	$(COMPILE) pyproject.toml --extra service --group dev -c requirements.lock -o requirements-dev.lock
+
+# --- the service ---------------------------------------------------------------------------------
+.PHONY: run
+run: venv-run ## Install what the service needs and serve on loopback
+	@exec $(BIN)/python -m app serve $(ARGS)
+
+.PHONY: demo
+demo: venv-run ## Post recorded runs to the server that `make run` started
+	@exec $(BIN)/python -m app demo $(ARGS)
+
+.PHONY: migrate
+migrate: venv-run ## Bring the database to this version's tables (`make run` does it by itself)
+	@exec $(BIN)/python -m app migrate $(ARGS)
+
+# --- judging -------------------------------------------------------------------------------------
+.PHONY: test
+test: venv system check ## Run everything: checks, then all tests on both databases
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+.PHONY: system
+system: # Install Chromium and PostgreSQL where they are missing.
+	@tests/system-packages
+
+.PHONY: check
+check: check-lock check-python check-imports check-templates check-deploy ## Lint, types, import contracts, templates, compose file, locks
+
+.PHONY: check-lock
+check-lock: venv
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cp requirements.lock requirements-dev.lock "$$folder"; \
+	$(COMPILE) pyproject.toml --extra service --group build -o "$$folder/requirements.lock" >/dev/null; \
+	$(COMPILE) pyproject.toml --extra service --group dev -c "$$folder/requirements.lock" -o "$$folder/requirements-dev.lock" >/dev/null; \
+	sed -i "s|-c $$folder/|-c |" "$$folder/requirements-dev.lock"; \
+	for lock in requirements.lock requirements-dev.lock; do \
+		cmp -s $$lock "$$folder/$$lock" || { diff $$lock "$$folder/$$lock" | head -20; echo "$$lock is not what pyproject.toml asks for: run \`make lock\`" >&2; exit 1; }; \
+	done
+
+.PHONY: check-python
+check-python: venv
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy --no-error-summary
+
+.PHONY: check-imports
+check-imports: venv
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+.PHONY: check-templates
+check-templates: venv
+	$(BIN)/djlint --quiet --lint templates
+
+.PHONY: check-deploy
+check-deploy: venv
+	POSTGRES_PASSWORD=checked $(BIN)/docker-compose -f docker-compose.yml config --quiet
+	$(BIN)/kubernetes-validate --strict deploy/kubernetes.yaml >/dev/null
+
+.PHONY: bench
+bench: venv system ## Measure speed and memory, as ratios within one run
+	@exec $(BIN)/python -m tests.bench $(ARGS)
+
+.PHONY: format
+format: venv ## Put the Python files into the one form
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
