@@ -1,1 +1,1 @@
-"""Which code may change the outside world? Only the modules of this package, behind the ports in `ports`."""
+"""Which code may change the outside world? Only the modules here, behind the ports in `ports`."""

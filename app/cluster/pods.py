@@ -56,8 +56,7 @@ def read_pod(raw: Mapping[str, Any]) -> PodOnNode:
         owner_name=owner.get("name"),
         # A static pod comes back with its node like a daemon's.
         daemonset=kind in ("DaemonSet", "Node") or _MIRROR in (metadata.get("annotations") or {}),
-        system=namespace in SYSTEM_NAMESPACES
-        or spec.get("priorityClassName") in SYSTEM_PRIORITIES,
+        system=namespace in SYSTEM_NAMESPACES or spec.get("priorityClassName") in SYSTEM_PRIORITIES,
         phase=str((raw.get("status") or {}).get("phase") or "Unknown"),
         job=_job(labels, owner),
         job_labels={

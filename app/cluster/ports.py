@@ -1,7 +1,7 @@
 """What may the rest of the service ask of a cluster, and in which words does a cluster answer?
 
-Readings raise an error of `app.cluster.errors`. `cordon` and `uncordon` never raise one: whatever happens becomes an
-`ActionResult`, since an approval must always end in a recorded outcome.
+Readings raise an error of `app.cluster.errors`. `cordon` and `uncordon` never raise one: whatever
+happens becomes an `ActionResult`, since an approval must always end in a recorded outcome.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ class Outcome(StrEnum):
     """How an approved action ended."""
 
     CHANGED = "changed"  # the node is now as asked, and it was this call that made it so
-    ALREADY_OURS = "already_ours"  # the node was already as asked, by us: nothing was sent
-    ALREADY_BY_OTHER = "already_by_other"  # the node is unschedulable by somebody else's hand: left as it is, not ours
-    REFUSED = "refused"  # the node is another one, is protected or not ours, or the cluster said no: nothing changed
+    ALREADY_OURS = "already_ours"  # the node was as asked before, not by others: nothing was sent
+    ALREADY_BY_OTHER = "already_by_other"  # somebody else's cordon: left as it is, not taken over
+    REFUSED = "refused"  # another machine, protected, not ours, or the cluster said no: no change
     GONE = "gone"  # the cluster knows no such node: final
     FAILED = "failed"  # it was not done, and we know that nothing was changed
     UNKNOWN = "unknown"  # it was sent, and nobody knows whether it was done: a person decides
@@ -102,13 +102,13 @@ class PodOnNode:
 
     @property
     def ends_with_node(self) -> bool:
-        """Tell whether work is lost when the node goes: not for daemons, not for what has already ended."""
+        """Tell whether work is lost with the node: not a daemon's, not what has ended."""
         return not self.daemonset and self.phase not in ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class CordonRequest:
-    """One approved cordon, or its undoing: everything that is written on the node comes from here."""
+    """One approved cordon, or its undoing: all that is written on the node comes from here."""
 
     node: str
     expect_uid: str | None  # None: the case has never seen a uid; the name alone must do
@@ -213,8 +213,8 @@ class ClusterPort(Protocol):
         ...
 
 
-# One prefix for everything that we write on a node, so that a person can find and remove all of it by hand.
+# One prefix for all that we write on a node, so that a person can find and remove it by hand.
 OUR_PREFIX = "silent-witness.dev/"
-# A taint of our own survives a foreign uncordon, which clears `unschedulable` and the taint that comes with it.
+# A taint of our own survives a foreign uncordon, which clears `unschedulable` and its taint.
 OUR_TAINT_KEY = OUR_PREFIX + "sdc-suspect"
 OUR_TAINT_EFFECT = "NoSchedule"
