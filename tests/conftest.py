@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
+from app.store.migrate import upgrade
 from tests.postgres import PostgresCluster, PostgresMissing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +63,48 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """Give the address of a fresh, empty database; the test runs once on each kind."""
     wanted = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     url: str = request.getfixturevalue(wanted)
+    return url
+
+
+@pytest.fixture(scope="session")
+def _migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Migrate one SQLite file for the session, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "witness.db"
+    upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(scope="session")
+def _migrated_postgres(postgres_cluster: PostgresCluster) -> str:
+    """Migrate one PostgreSQL database for the session, to be copied; gives its name."""
+    url = make_url(postgres_cluster.create())
+    upgrade(url.render_as_string(hide_password=False))
+    assert url.database is not None
+    return url.database
+
+
+@pytest.fixture
+def migrated_sqlite_url(_migrated_sqlite: Path, sqlite_url: str) -> str:
+    """Give the address of a fresh SQLite database with all tables and no row."""
+    shutil.copyfile(_migrated_sqlite, sqlite_url.removeprefix("sqlite:///"))
+    return sqlite_url
+
+
+@pytest.fixture
+def migrated_postgres_url(
+    postgres_cluster: PostgresCluster, _migrated_postgres: str
+) -> Iterator[str]:
+    """Give the address of a fresh PostgreSQL database with all tables and no row."""
+    url = postgres_cluster.create(template=_migrated_postgres)
+    yield url
+    postgres_cluster.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def migrated_url(request: pytest.FixtureRequest) -> str:
+    """Give a fresh database with all tables and no row; the test runs once on each kind."""
+    kind = "sqlite" if request.param == "sqlite" else "postgres"
+    url: str = request.getfixturevalue(f"migrated_{kind}_url")
     return url
 
 

