@@ -1,0 +1,1 @@
+"""Which GPU computed wrong? The part that a training image installs."""
