@@ -106,6 +106,7 @@ bench: venv system ## Measure speed and memory, as ratios within one run
 	@exec $(BIN)/python -m tests.bench $(ARGS)
 
 .PHONY: format
-format: venv ## Put the Python files into the one form
+format: venv ## Put the Python files and the table of settings into their one form
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
+	$(BIN)/python -m tests.tooling.settings_table

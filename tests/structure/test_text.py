@@ -59,3 +59,9 @@ def test_the_patterns_find_what_they_are_for() -> None:
     assert re.search(FORBIDDEN["an unfinished note"], "# TO" + "DO: later")
     assert re.search(FORBIDDEN["a folder beside the project"], 'open("../sha' + 'red/x")')
     assert re.search(SKIPS, "@pytest.mark.sk" + "ip")
+
+
+def test_no_module_is_named_after_nothing_in_particular() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
+    found = [name for name, _ in text_files() if vague & set(re.split(r"[/._]", name.lower()))]
+    assert found == []
