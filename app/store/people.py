@@ -179,9 +179,7 @@ def use_link(connection: Connection, secret: str, at: datetime) -> Person | None
     link = find_link(connection, secret)
     if link is None or link.person.disabled:
         return None
-    connection.execute(
-        people.update().where(people.c.id == link.person.id).values(last_seen_at=at)
-    )
+    connection.execute(people.update().where(people.c.id == link.person.id).values(last_seen_at=at))
     return link.person
 
 

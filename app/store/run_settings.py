@@ -57,9 +57,7 @@ def brake(connection: Connection) -> Brake:
     return Brake(bool(value["pulled"]), str(value["reason"]), row.changed_at, row.changed_by)
 
 
-def set_brake(
-    connection: Connection, pulled: bool, reason: str, *, by: str, at: datetime
-) -> bool:
+def set_brake(connection: Connection, pulled: bool, reason: str, *, by: str, at: datetime) -> bool:
     """Pull or release the brake; False when it already stood so and nothing was changed."""
     if brake(connection).pulled == pulled:
         return False

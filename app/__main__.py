@@ -1,0 +1,28 @@
+"""Which commands does `python -m app` have?"""
+
+from __future__ import annotations
+
+import typer
+
+from app.commands import keys
+from app.commands.serve import serve
+
+commands = typer.Typer(
+    help="Silent Witness: forensics for silent data corruption in GPU fleets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+commands.command()(serve)
+commands.command()(keys.link)
+commands.add_typer(keys.token_commands, name="token")
+commands.add_typer(keys.audit_commands, name="audit")
+
+
+def main() -> None:
+    """Run one command."""
+    commands()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What can be done on the server's own command line?"""

@@ -1,0 +1,82 @@
+"""What is the service put together from?"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+
+from app.cluster import registry
+from app.config import Settings
+from app.context import Context
+from app.store.connection import Connection
+from app.store.store import Store
+from app.web import errors, health, sessions, static
+from app.web.metrics import Metrics
+from app.web.middleware import Frame
+from app.web.pages import search, sign_in
+
+# A form of ours is never larger.
+FORM_LIMIT = 1 << 20
+
+# One line a router: pages first, then programs, then intake.
+ROUTERS: tuple[APIRouter, ...] = (
+    static.router,
+    health.router,
+    sign_in.router,
+    search.router,
+)
+
+
+def nothing_comes_in(connection: Connection, documents: Sequence[Any]) -> list[Any]:
+    """Stand where intake's writer is wired."""
+    raise RuntimeError("intake is not wired")
+
+
+def make_context(settings: Settings) -> Context:
+    """Open the database and the clusters."""
+    store = Store.open(settings.resolved_database_url(), nothing_comes_in, settings.queue_limit)
+    clusters = registry.clusters(settings.clusters, read_timeout_s=settings.cluster_timeout_s)
+    return Context(settings, store, clusters)
+
+
+def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
+    """Compose the application; a context given from outside stays open at the end."""
+    own = context is None
+    context = context or make_context(settings)
+    metrics = Metrics()
+    app = FastAPI(
+        title="Silent Witness",
+        version="1",
+        summary="Forensics for silent data corruption in GPU fleets",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # the framework's pages load their scripts from outside
+        redoc_url=None,
+        lifespan=_lifespan(context if own else None),
+        max_body_size=FORM_LIMIT,
+        middleware=[
+            Middleware(Frame, metrics=metrics),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+        ],
+    )
+    app.state.context = context
+    app.state.metrics = metrics
+    app.state.person_of = sessions.person_of
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        if context is not None:
+            context.store.close()
+
+    return lifespan
