@@ -1,0 +1,1 @@
+"""Which drawings are made on the server, as inline SVG without any inline style?"""
