@@ -1,0 +1,143 @@
+"""Who carries approved actions out, in which thread, and what happens after a crash?
+
+One thread a process.  Any number of processes may run one: a row is claimed by compare-and-set,
+so each approved action is carried out by one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from app.actions import decide, execute, verify
+from app.context import Context
+from app.store import proposals
+from app.store.database import StoreUnavailable
+from app.store.proposals import Proposal
+from app.store.writer import QueueFull
+
+log = logging.getLogger(__name__)
+
+POLL_S = 2.0  # another process may have written the approval
+WATCH_S = 60.0  # between two readings of the nodes that we hold
+TIDY_S = 15.0  # between two looks for orphans and for proposals that expired
+# A call makes a handful of requests, each bounded by the cluster's time-out.
+CALLS = 8
+SLACK_S = 30.0
+# Workers of this process that run: their claims are no orphans.
+_LIVE: set[str] = set()
+
+
+class Executor:
+    """The thread that carries out what was approved."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._host = f"{socket.gethostname()}:{os.getpid()}"
+        self.name = f"{self._host}:{secrets.token_hex(4)}"
+        self._wake = threading.Event()
+        self._done = threading.Condition()
+        self._stopping = False
+        self._lone = context.store.engine.dialect.name == "sqlite"
+        self._lease = timedelta(seconds=context.settings.cluster_timeout_s * CALLS + SLACK_S)
+        self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
+
+    def start(self) -> None:
+        """Settle what an earlier process left, then begin."""
+        _LIVE.add(self.name)
+        self._thread.start()
+
+    def stop(self, patience_s: float = 30.0) -> None:
+        """Finish the action that is under way, take up no other."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(patience_s)
+        _LIVE.discard(self.name)
+
+    def wake(self) -> None:
+        """Say that something was approved."""
+        self._wake.set()
+
+    def wait_for(self, proposal_id: int, seconds: float = 3.0) -> Proposal | None:
+        """Wait a moment for the outcome of an approved action; give the row as it stands then."""
+        self.wake()
+        deadline = time.monotonic() + seconds
+        while True:
+            with self._context.store.reading() as connection:
+                proposal = proposals.get(connection, proposal_id)
+            left = deadline - time.monotonic()
+            if proposal is None or proposal.status not in proposals.UNDER_WAY or left <= 0:
+                return proposal
+            with self._done:
+                self._done.wait(min(left, 0.25))
+
+    def _run(self) -> None:
+        self._patiently(lambda: self.settle_orphans(at_start=True))
+        tidied = watched = time.monotonic()
+        while not self._stopping:
+            self._patiently(self.run_waiting)
+            if time.monotonic() - tidied >= TIDY_S:
+                self._patiently(self.tidy)
+                tidied = time.monotonic()
+            if time.monotonic() - watched >= WATCH_S:
+                self._patiently(lambda: verify.watch_held_nodes(self._context))
+                watched = time.monotonic()
+            if self._wake.wait(POLL_S):
+                self._wake.clear()
+
+    def run_waiting(self) -> int:
+        """Carry out what is approved, one after the other; give how many this worker took."""
+        taken = 0
+        with self._context.store.reading() as connection:
+            waiting = proposals.waiting_for_execution(connection)
+        for proposal_id in waiting:
+            if self._stopping:
+                break
+            try:
+                taken += execute.run_one(self._context, proposal_id, self.name)
+            finally:
+                with self._done:
+                    self._done.notify_all()
+        return taken
+
+    def tidy(self) -> None:
+        """Give up orphans and close what nobody decided in time."""
+        self.settle_orphans()
+        now = self._context.now()
+        with self._context.store.reading() as connection:
+            late = proposals.expired(connection, now)
+        for proposal in late:
+            self._context.store.write(partial(decide.expire, proposal=proposal, now=now))
+
+    def settle_orphans(self, *, at_start: bool = False) -> int:
+        """Mark as unknown what a worker claimed that cannot report any more; give how many."""
+        with self._context.store.reading() as connection:
+            claimed = proposals.executing(connection)
+        orphans = [one for one in claimed if self._is_orphan(one, at_start)]
+        return sum(verify.give_up_orphan(self._context, one) for one in orphans)
+
+    def _is_orphan(self, proposal: Proposal, at_start: bool) -> bool:
+        if proposal.claimed_by in _LIVE or proposal.claimed_by == self.name:
+            return False
+        if at_start and self._lone:
+            return True  # the embedded database serves one process: whoever claimed it is gone
+        if (proposal.claimed_by or "").startswith(self._host + ":"):
+            return True  # this very process number, in an earlier life
+        claimed_at = proposal.claimed_at
+        return claimed_at is None or self._context.now() - claimed_at > self._lease
+
+    def _patiently(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (StoreUnavailable, QueueFull) as error:
+            log.warning("the executor waits for the database: %s", error)
+        except Exception:
+            log.exception("the executor met a fault of ours and goes on")
