@@ -131,8 +131,10 @@ def test_the_windows_equal_a_recount_of_the_days_as_time_passes(connection: Conn
 
 def test_audited_time_adds_up_by_cluster_and_day(connection: Connection) -> None:
     day = day_of(NOW)
-    count_fleet(connection, [("alpine", day, "", 0, 0, 90.0), ("boreal", day, "", 0, 0, 5.0)])
-    count_fleet(connection, [("alpine", day, "", 0, 0, 10.5)])
+    count_fleet(
+        connection, [("alpine", day, "", "", 0, 0, 90.0), ("boreal", day, "", "", 0, 0, 5.0)]
+    )
+    count_fleet(connection, [("alpine", day, "", "", 0, 0, 10.5)])
     table = fleet_days.c
     rows = connection.execute(sa.select(table.cluster, table.audited_gpu_seconds))
     assert dict(tuple(row) for row in rows) == {"alpine": 100.5, "boreal": 5.0}

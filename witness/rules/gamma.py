@@ -1,5 +1,6 @@
 """What are the quantiles of a Gamma or Poisson quantity, without a numeric library?"""
 
+from functools import lru_cache
 from math import exp, inf, lgamma, log
 
 _TERMS_LIMIT = 100_000
@@ -27,6 +28,12 @@ def gamma_quantile(probability: float, shape: float, rate: float = 1.0) -> float
         return 0.0
     if probability >= 1:
         return inf
+    return _unit_quantile(probability, shape) / rate
+
+
+@lru_cache(maxsize=4096)
+def _unit_quantile(probability: float, shape: float) -> float:
+    """Bisect at rate 1; kept, since a page asks for the same few shapes for every device."""
     low, high = -700.0, 1.0
     while gamma_below(shape, exp(high)) < probability:
         high += 2.0
@@ -36,7 +43,7 @@ def gamma_quantile(probability: float, shape: float, rate: float = 1.0) -> float
             low = middle
         else:
             high = middle
-    return exp(high) / rate
+    return exp(high)
 
 
 def poisson_interval(events: int, exposure: float, level: float = 0.95) -> tuple[float, float]:

@@ -77,15 +77,20 @@ def strength(kind: str) -> float:
     return 0.0 if f is None or q is None else log(q / f) - _BETWEEN
 
 
-def count_namings(connection: Connection, namings: Sequence[Naming], now: datetime) -> None:
-    """Add the findings of new alarms to every count of their devices."""
+def count_namings(
+    connection: Connection, namings: Sequence[Naming], now: datetime, *, fleet_too: bool = True
+) -> None:
+    """Add the findings of new alarms to every count of their devices.
+
+    `fleet_too` is False where one device is counted anew: the fleet has them already.
+    """
     if not namings:
         return
     today = advance(connection, now)
     new_jobs = _count_jobs(connection, namings)
     days: defaultdict[tuple[str, str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
     windows: dict[tuple[str, str], dict[str, Any]] = {}
-    fleet: defaultdict[tuple[str, int, str], list[int]] = defaultdict(lambda: [0, 0])
+    fleet: defaultdict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
     seen: set[tuple[int, str, str]] = set()
     counted: set[int] = set()
     for naming in namings:
@@ -100,8 +105,8 @@ def count_namings(connection: Connection, namings: Sequence[Naming], now: dateti
             cell[1] += incidents
             row = windows.setdefault((subject, key), _blank(subject, key, naming))
             _add(row, naming, day, today, alarms, incidents)
-        if naming.gpu_id is not None or naming.node_id is not None:
-            cell = fleet[naming.cluster, day, naming.kind]
+        if fleet_too and (naming.gpu_id is not None or naming.node_id is not None):
+            cell = fleet[naming.cluster, day, naming.family, naming.kind]
             cell[0] += int(naming.alarm_id not in counted)
             cell[1] += incidents
             counted.add(naming.alarm_id)
@@ -114,14 +119,14 @@ def count_namings(connection: Connection, namings: Sequence[Naming], now: dateti
 
 
 def count_fleet(
-    connection: Connection, rows: Iterable[tuple[str, int, str, int, int, float]]
+    connection: Connection, rows: Iterable[tuple[str, int, str, str, int, int, float]]
 ) -> None:
-    """Add (cluster, day, kind, alarms, incidents, audited GPU-seconds) to the fleet's days.
+    """Add (cluster, day, family, kind, alarms, incidents, audited GPU-seconds) to the fleet's days.
 
-    Audited time belongs to the kind "": each beat adds what it added to `attempts.audited_seconds`
+    Audited time belongs to the family "" and kind "": each beat adds what it added to `attempts.audited_seconds`
     times its GPUs, on the day of the beat.
     """
-    names = ("cluster", "day", "kind", "alarms", "incidents", "audited_gpu_seconds")
+    names = ("cluster", "day", "family", "kind", "alarms", "incidents", "audited_gpu_seconds")
     merge(
         connection,
         fleet_days,

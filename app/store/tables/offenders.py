@@ -37,6 +37,7 @@ fleet_days = Table(
     metadata,
     Column("cluster", Text, primary_key=True),
     Column("day", BigInteger, primary_key=True, autoincrement=False),  # days since 1970
+    Column("family", Text, primary_key=True),  # check of the incidents; "": audited time
     Column("kind", Text, primary_key=True),  # verdict kind of the incidents; "": audited time
     Column("incidents", BigInteger, nullable=False),  # on GPUs, those that began on this day
     Column("alarms", BigInteger, nullable=False),
