@@ -1,0 +1,1 @@
+"""Which outside systems do the tests stand in for?"""
