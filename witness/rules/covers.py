@@ -13,8 +13,10 @@ Cover = tuple[int, ...]
 
 SETS_LIMIT = 64
 """More explanations than this help nobody; the rest is counted, not listed."""
-WORK_LIMIT = 20_000
-"""Branches of one search, well under a second; past it the answer says that it is not complete."""
+WORK_LIMIT = 60_000
+"""Ranks looked at in one search, some tenths of a second; past it the answer says so."""
+DEPTH_LIMIT = 200
+"""Chosen ranks in a row; far above any group that a person would act on by name."""
 MEMBERS_LIMIT = 4_096
 """Ranks that the listed sets of one group may hold together."""
 
@@ -78,18 +80,14 @@ def minimum_covers(graph: Edges) -> Covers:
         return Covers((), matched, None, complete=False)
     if part is None:
         return Covers((), matched, None, complete=False)
-    shown = max(1, min(SETS_LIMIT, MEMBERS_LIMIT // max(part.size, 1)))
+    shown = max(2, min(SETS_LIMIT, MEMBERS_LIMIT // max(part.size, 1)))
     covers = part.covers[:shown]
     return Covers(covers, part.size, part.total, complete=len(covers) == part.total)
 
 
-DEPTH_LIMIT = 200
-"""Forced or chosen ranks in a row; far above any group a person would act on by name."""
-
-
 def _solve(graph: Edges, most: int, budget: _Budget, depth: int) -> _Part | None:
     """Solve any graph within `most` ranks; None when that many do not suffice."""
-    budget.left -= 1
+    budget.left -= len(graph) + 1
     if budget.left < 0 or depth > DEPTH_LIMIT:
         raise _SpentError
     loops = [rank for rank, near in graph.items() if rank in near]
@@ -180,7 +178,9 @@ def _stringy(graph: Edges) -> _Part:
     else:
         total = 2 if count % 2 == 0 else count
         made = _cycle_covers(line)
-    return _Part((count + 1) // 2 if not ends else count // 2, total, tuple(islice(made, SETS_LIMIT)))
+    return _Part(
+        (count + 1) // 2 if not ends else count // 2, total, tuple(islice(made, SETS_LIMIT))
+    )
 
 
 def _line(graph: Edges, start: int) -> list[int]:

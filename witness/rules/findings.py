@@ -8,17 +8,23 @@ from dataclasses import dataclass, replace
 
 from witness.rules import guards
 from witness.rules.alarm import (
+    COMPUTE,
     PERSISTENT,
+    REDUCED,
     REPLAYER,
     TRANSIENT,
     UNATTRIBUTABLE,
     UNCLEAR,
     VERDICT_KINDS,
+    WEIGHTS,
     Alarm,
+    Pair,
     Verdict,
 )
-from witness.rules.decision_table import BY_ID, Row, suspect_of, uncovered_nonfinite
-from witness.rules.guards import Caution, Setting
+from witness.rules.decision_table import BY_ID
+from witness.rules.guards import Caution
+from witness.rules.predicates import suspect_of, uncovered_nonfinite
+from witness.rules.setting import Setting
 from witness.rules.topology import Topology
 
 __all__ = ["Caution", "Finding", "findings"]
@@ -34,7 +40,8 @@ class Finding:
 
     `rule` is None where no row covers what was posted. `rank` is None where nobody is named;
     `involved` then lists the ranks concerned, and () means every rank of the job. `kind` keys
-    the incident and the score.
+    the incident and the score: persistent, culprit, weights, transient, replayer, ambiguous,
+    unclear, nonfinite, no_majority, reduced, incomplete or unknown.
     """
 
     rule: str | None
@@ -56,33 +63,30 @@ class Finding:
 def findings(alarm: Alarm, topology: Topology | None = None) -> tuple[Finding, ...]:
     """Read an alarm by the table and the guards above it; always at least one finding."""
     setting = Setting.of(alarm, topology)
-    if alarm.check == "weights":
-        found = _weights(alarm)
-    elif alarm.check == "reduced gradient":
-        found = [_by_row("G1", None)]
-    elif alarm.check == "compute":
+    if alarm.check == COMPUTE:
         found = _compute(alarm, setting)
+    elif alarm.check == WEIGHTS:
+        found = _weights(alarm)
+    elif alarm.check == REDUCED:
+        found = [_by_row("G1", None)]
     else:
-        found = [_no_row("unknown_check", f"The check “{alarm.check}” is not known here.", "unknown")]
-    return tuple(_guarded(one, setting) for one in found)
+        text = f"The check “{alarm.check}” is not known here."
+        found = [_no_row("unknown_check", text, "unknown")]
+    job_wide = guards.half_job(setting)
+    window = guards.window_cautions(setting)
+    return tuple(_guarded(one, setting, job_wide, window) for one in found)
 
 
-def _by_row(
-    row_id: str,
-    rank: int | None,
-    involved: tuple[int, ...] = (),
-    cautions: tuple[Caution, ...] = (),
-    kind: str | None = None,
-) -> Finding:
-    row: Row = BY_ID[row_id]
+def _by_row(row_id: str, rank: int | None, involved: tuple[int, ...] = ()) -> Finding:
+    row = BY_ID[row_id]
     return Finding(
         rule=row.id,
         meaning=row.meaning,
         action=row.action,
         ambiguous=row.ambiguous,
         rank=rank,
-        cautions=cautions,
-        kind=kind or row.kind,
+        cautions=(),
+        kind=row.kind,
         blocks_replacement=row.ambiguous,
         involved=involved if involved or rank is None else (rank,),
     )
@@ -100,20 +104,19 @@ def _no_row(
         cautions=(Caution(code, meaning),),
         kind=kind,
         blocks_replacement=True,
-        involved=involved if involved or rank is None else (rank,),
+        involved=involved,
     )
 
 
 def _weights(alarm: Alarm) -> list[Finding]:
-    state = alarm.suspects_state
-    if state == "named":
+    if alarm.suspects_state == "named":
         return [_by_row("W1", rank) for rank in sorted(set(alarm.suspects or ()))]
-    if state == "null":
+    if alarm.suspects_state == "null":
         return [_by_row("W2", None)]
-    if state == "empty":
+    if alarm.suspects_state == "empty":
         text = "The check says that weights differ but names nobody."
         return [_no_row("suspects_empty", text, "incomplete")]
-    text = "The alarm is incomplete: a weights alarm without its suspects."
+    text = "The alarm is incomplete: a weights alarm that does not say whom it suspects."
     return [_no_row("suspects_missing", text, "incomplete")]
 
 
@@ -121,65 +124,73 @@ def _compute(alarm: Alarm, setting: Setting) -> list[Finding]:
     found = [_culprit(rank, setting) for rank in sorted(set(alarm.culprits))]
     found += [_verdict(one, setting) for one in sorted(set(alarm.verdicts), key=_order)]
     found += [_by_row("N1", rank) for rank in uncovered_nonfinite(alarm)]
-    found += [_loose(pair) for pair in setting.loose_pairs]
+    found += [_loose(pair, setting) for pair in setting.loose_pairs]
     if not found:
         text = "The alarm says that a computation was wrong but names no rank and no pair."
         found.append(_no_row("names_nothing", text, "incomplete"))
     return found
 
 
-def _order(verdict: Verdict) -> tuple[object, ...]:
-    return verdict.pair, verdict.kind, -1 if verdict.suspect is None else verdict.suspect
+def _order(verdict: Verdict) -> tuple[Pair, str, int, int]:
+    suspect, third = verdict.suspect, verdict.third
+    return (
+        verdict.pair,
+        verdict.kind,
+        -1 if suspect is None else suspect,
+        -1 if third is None else third,
+    )
 
 
 def _culprit(rank: int, setting: Setting) -> Finding:
     finding = _by_row("R1", rank)
-    two = guards.two_nodes(setting, rank)
-    if two is None:
-        return finding
-    return replace(finding, ambiguous=True, kind="ambiguous", cautions=(two,), involved=setting.peers(rank))
+    doubts = guards.pair_doubts(setting, rank)
+    return _doubted(replace(finding, involved=setting.peers(rank)), doubts) if doubts else finding
 
 
 def _verdict(verdict: Verdict, setting: Setting) -> Finding:
-    members = _members(verdict)
+    trio = (*verdict.pair, verdict.third, verdict.suspect)
+    members = tuple(dict.fromkeys(rank for rank in trio if rank is not None))
     if verdict.kind not in VERDICT_KINDS:
         text = f"The verdict “{verdict.kind}” is not known here."
         return _no_row("unknown_verdict", text, "unknown", verdict.suspect, members)
     rank = None if verdict.kind == UNATTRIBUTABLE else suspect_of(verdict)
-    kind = "unclear" if verdict.kind == UNCLEAR else None
-    finding = _by_row(_ROW_OF[verdict.kind], rank, members, kind=kind)
+    finding = _by_row(_ROW_OF[verdict.kind], rank, members)
+    if verdict.kind == UNCLEAR:
+        finding = replace(finding, kind="unclear")
     doubts = guards.verdict_doubts(verdict, setting)
-    if not doubts:
-        return finding
-    return replace(finding, ambiguous=True, blocks_replacement=True, cautions=doubts)
+    return _doubted(finding, doubts) if doubts else finding
 
 
-def _members(verdict: Verdict) -> tuple[int, ...]:
-    trio = (*verdict.pair, verdict.third, verdict.suspect)
-    return tuple(dict.fromkeys(rank for rank in trio if rank is not None))
-
-
-def _loose(pair: tuple[int, int]) -> Finding:
-    text = f"Rank {pair[1]} replayed rank {pair[0]} and differed, and no culprit or verdict covers the pair."
-    return _no_row("pair_not_confirmed", text, "ambiguous", None, pair)
-
-
-def _guarded(finding: Finding, setting: Setting) -> Finding:
-    """Attach what the layout, the ring and the size of the job say against a finding."""
-    ring = guards.ring_cautions(setting, finding.involved) if _of_ring(finding) else ()
-    if finding.rule == "R1" and finding.rank is not None:
-        ring += guards.culprit_cautions(setting, finding.rank)
-    share = guards.half_job(setting)
-    place = guards.place_cautions(setting, finding.rank)
-    cautions = (*finding.cautions, *ring, *share, *place)
-    blocks = any(one.code in guards.BLOCKING for one in cautions)
+def _doubted(finding: Finding, doubts: tuple[Caution, ...]) -> Finding:
+    """Turn a finding ambiguous: it counts as a member of a pair, not as a verdict."""
     return replace(
-        finding,
-        cautions=cautions,
-        blocks_replacement=finding.blocks_replacement or blocks,
-        software_first=bool(share),
+        finding, ambiguous=True, blocks_replacement=True, kind="ambiguous", cautions=doubts
     )
 
 
-def _of_ring(finding: Finding) -> bool:
-    return finding.rule in {"R1", "R2", "R3", "R4", "U1"} or finding.kind == "ambiguous"
+def _loose(pair: Pair, setting: Setting) -> Finding:
+    text = (
+        f"Rank {pair[1]} replayed rank {pair[0]} and differed, "
+        "and neither culprit nor verdict covers the pair."
+    )
+    finding = _no_row("pair_not_confirmed", text, "ambiguous", None, pair)
+    return replace(finding, cautions=(*finding.cautions, *guards.loose_caution(setting, pair)))
+
+
+def _guarded(
+    finding: Finding, setting: Setting, job_wide: tuple[Caution, ...], window: tuple[Caution, ...]
+) -> Finding:
+    """Attach what the layout, the ring and the size of the job say against a finding."""
+    of_ring = finding.rule in {"R1", *_ROW_OF.values()} or finding.kind == "ambiguous"
+    ring = guards.ring_cautions(setting, finding.involved) if of_ring else ()
+    if finding.rule == "R1" and finding.rank is not None:
+        ring += guards.culprit_cautions(setting, finding.rank)
+    place = guards.place_cautions(setting, finding.rank)
+    cautions = (*finding.cautions, *ring, *job_wide, *window, *place)
+    return replace(
+        finding,
+        cautions=cautions,
+        blocks_replacement=finding.blocks_replacement
+        or any(one.code in guards.BLOCKING for one in cautions),
+        software_first=bool(job_wide),
+    )

@@ -4,30 +4,52 @@ The decision table assumes three nodes, one fault a ring and a fault of hardware
 where an alarm breaks an assumption, each as a caution with a code that programs can read.
 """
 
-from collections import Counter
 from dataclasses import dataclass
-from math import gcd
 
 from witness.rules import words
-from witness.rules.alarm import PERSISTENT, REPLAYER, TRANSIENT, UNCLEAR, Alarm, Pair, Verdict
+from witness.rules.alarm import PERSISTENT, REPLAYER, TRANSIENT, UNCLEAR, WEIGHTS, Pair, Verdict
 from witness.rules.ring import rederive
-from witness.rules.topology import Topology, ring_length
+from witness.rules.setting import THREE, TWO, Setting
+from witness.rules.suspect_window import reported_window
 
 BLOCKING = frozenset(
     {
         "two_nodes",
+        "peer_shares_node",
+        "third_shares_node",
         "multiple_faults",
         "culprits_disagree",
-        "half_job",
-        "third_shares_node",
         "verdict_contradicts",
+        "half_job",
         "rank_outside_job",
         "self_pair",
     }
 )
 """Codes under which no replacement may be proposed before another audit or a person's look."""
 
-TWO, THREE = 2, 3
+CODES: dict[str, str] = {
+    "two_nodes": "On two nodes replayer and target cannot be told apart.",
+    "peer_shares_node": "Replayer and target share a node, so a fault of the node hits both.",
+    "third_shares_node": "The third rank shares a node with the pair and is no own witness.",
+    "multiple_faults": "The ring shows more than one fault, so some named GPUs may be healthy.",
+    "three_node_ring": "On three nodes two equal faults leave only the healthy GPU named.",
+    "culprits_disagree": "The named culprits are not those that the mismatched pairs give.",
+    "verdict_contradicts": "The verdict's kind and its suspect do not fit together.",
+    "half_job": "Half of the job or more is named at once, which points to software.",
+    "rank_outside_job": "A named rank is not one of the job's.",
+    "self_pair": "A rank was compared with itself, which proves nothing.",
+    "window_disagrees": "The suspect window begins later than the last pass says.",
+    "no_map": "No rank map of this attempt has come.",
+    "no_place": "The rank map has no row for the rank.",
+    "no_node": "The rank map names no node for the rank.",
+    "unknown_check": "The check is not known here.",
+    "unknown_verdict": "The verdict is not known here.",
+    "suspects_empty": "The check says that weights differ but names nobody.",
+    "suspects_missing": "The alarm does not say whom it suspects.",
+    "pair_not_confirmed": "A mismatched pair has neither culprit nor verdict.",
+    "names_nothing": "The alarm names no rank and no pair.",
+}
+"""Every code with what it means in general; the caution's own text has the particulars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,94 +60,54 @@ class Caution:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """An alarm with what is known of its job.
-
-    `world_size` and `offset` are None where neither alarm nor map tells. `loose_pairs` are
-    mismatched pairs that no culprit and no verdict covers. `rings` maps a ring's key to its
-    distinct mismatched pairs.
-    """
-
-    alarm: Alarm
-    topology: Topology | None
-    world_size: int | None
-    offset: int | None
-    loose_pairs: tuple[Pair, ...]
-    rings: dict[int, set[Pair]]
-
-    @classmethod
-    def of(cls, alarm: Alarm, topology: Topology | None) -> "Setting":
-        """Work out once what several guards ask for."""
-        world = alarm.world_size or (None if topology is None else topology.world_size)
-        offset = alarm.peer_offset or _offset(alarm.mismatched_pairs, topology, world)
-        setting = cls(alarm, topology, world, offset, _loose(alarm), {})
-        for pair in alarm.mismatched_pairs:
-            setting.rings.setdefault(setting.ring_key(pair[0]), set()).add(pair)
-        return setting
-
-    def ring_key(self, rank: int) -> int:
-        """Number the ring that a rank belongs to; all ranks share one where no offset is known."""
-        if self.offset is None:
-            return 0
-        return rank % (gcd(self.offset, self.world_size) if self.world_size else self.offset)
-
-    def ring_nodes(self, rank: int) -> int | None:
-        """Count the nodes on the ring of a rank, None where that cannot be told."""
-        pairs = self.rings.get(self.ring_key(rank), set())
-        if any((by, target) in pairs for target, by in pairs):
-            return TWO
-        if self.offset is None or self.world_size is None:
-            return None
-        length = ring_length(self.world_size, self.offset)
-        if self.topology is None or length <= TWO:
-            return length
-        return self.topology.nodes_of(self.topology.ring(rank, self.offset)) or length
-
-    def peers(self, rank: int) -> tuple[int, ...]:
-        """List the ranks of mismatched pairs on the ring of a rank, itself among them."""
-        pairs = self.rings.get(self.ring_key(rank), set())
-        return tuple(sorted({rank, *(one for pair in pairs for one in pair)}))
-
-
-def two_nodes(setting: Setting, rank: int) -> Caution | None:
-    """Say that on two nodes replayer and target cannot be told apart."""
-    if setting.ring_nodes(rank) not in (1, TWO):
-        return None
-    others = [one for one in setting.peers(rank) if one != rank]
-    text = f"Only 2 nodes: this check cannot tell {words.ranks([rank])} from {words.ranks(others)}."
-    return Caution("two_nodes", text)
+def pair_doubts(setting: Setting, rank: int) -> tuple[Caution, ...]:
+    """Say where the comparisons of a rank have no independent second node."""
+    nodes = setting.ring_nodes(rank)
+    pairs = setting.ring_pairs(rank)
+    if nodes == TWO:
+        return (_two_nodes(setting, rank),)
+    if nodes == 1 or any(setting.same_node(pair) for pair in pairs if rank in pair):
+        text = f"A peer of rank {rank} runs on its own node: the comparison is not independent."
+        return (Caution("peer_shares_node", text),)
+    return ()
 
 
 def verdict_doubts(verdict: Verdict, setting: Setting) -> tuple[Caution, ...]:
-    """Say where a verdict contradicts itself or its third rank is no independent witness."""
-    doubts = []
+    """Say where a verdict contradicts itself or has no independent witness."""
     target, replayer = verdict.pair
+    doubts = list(pair_doubts(setting, target))
     expected = {PERSISTENT: target, TRANSIENT: target, UNCLEAR: target, REPLAYER: replayer}
     wanted = expected.get(verdict.kind)
-    if verdict.suspect is not None and wanted not in (None, verdict.suspect):
-        text = f"A verdict “{verdict.kind}” is about rank {wanted}, but rank {verdict.suspect} was posted."
+    if verdict.suspect is not None and wanted not in {None, verdict.suspect}:
+        text = (
+            f"The verdict “{verdict.kind}” is about rank {wanted}, "
+            f"but rank {verdict.suspect} was posted as the suspect."
+        )
         doubts.append(Caution("verdict_contradicts", text))
-    two = two_nodes(setting, target)
-    if two is not None:
-        doubts.append(two)
-    elif _third_depends(verdict, setting.topology):
-        text = f"Rank {verdict.third}, asked as the third, runs on a node of the pair: it is no independent witness."
+    if _third_depends(verdict, setting):
+        text = (
+            f"Rank {verdict.third}, asked as the third, runs on a node of the pair: "
+            "it is no independent witness."
+        )
         doubts.append(Caution("third_shares_node", text))
     return tuple(doubts)
 
 
 def ring_cautions(setting: Setting, involved: tuple[int, ...]) -> tuple[Caution, ...]:
-    """Say where a ring shows more than one fault, or a rank that checked itself."""
-    keys = {setting.ring_key(rank) for rank in involved}
-    pairs = {pair for key in keys for pair in setting.rings.get(key, ())}
+    """Say where a ring shows more than one fault, or a rank that was compared with itself."""
+    keys = {setting.ring_key(rank): rank for rank in involved}
     cautions = []
-    if any(_several_faults(setting, key) for key in keys):
-        text = f"More than one fault in this ring ({words.counted(len(pairs), 'comparison')} differ): some named GPUs may be healthy. Audit again before any replacement."
+    several = [rank for rank in keys.values() if _several_faults(setting, rank)]
+    if several:
+        count = len({pair for rank in several for pair in setting.ring_pairs(rank)})
+        text = (
+            f"More than one fault in this ring ({words.counted(count, 'comparison')} "
+            f"{'differs' if count == 1 else 'differ'}): some named GPUs may be healthy. "
+            "Audit again before any replacement."
+        )
         cautions.append(Caution("multiple_faults", text))
-    if any(target == by for target, by in pairs):
-        text = "A rank was compared with itself, which proves nothing."
-        cautions.append(Caution("self_pair", text))
+    if any(target == by for rank in keys.values() for target, by in setting.ring_pairs(rank)):
+        cautions.append(Caution("self_pair", CODES["self_pair"]))
     return tuple(cautions)
 
 
@@ -133,21 +115,41 @@ def culprit_cautions(setting: Setting, rank: int) -> tuple[Caution, ...]:
     """Say what weakens a culprit: a ring of three nodes, or pairs that do not bear it out."""
     cautions = []
     if setting.ring_nodes(rank) == THREE:
-        text = "Ring of 3 nodes: two faulty GPUs with the same wrong value leave only the healthy one named."
+        text = (
+            "Ring of 3 nodes: two faulty GPUs that give the same wrong value leave only the "
+            "healthy one named, so this GPU may be healthy."
+        )
         cautions.append(Caution("three_node_ring", text))
-    counted = rederive(setting.rings.get(setting.ring_key(rank), ()))
-    posted = {one for one in setting.alarm.culprits if setting.ring_key(one) == setting.ring_key(rank)}
-    if set(counted.culprits) != posted:
-        text = f"The mismatched pairs give {words.ranks(counted.culprits)} as culprit, the alarm names {words.ranks(sorted(posted))}."
+    counted = rederive(setting.ring_pairs(rank)).culprits
+    posted = _culprits_on_ring(setting, rank)
+    if set(counted) != posted:
+        text = (
+            f"By the mismatched pairs {_as_culprits(counted)}, "
+            f"but the alarm names {words.ranks(sorted(posted))}."
+        )
         cautions.append(Caution("culprits_disagree", text))
     return tuple(cautions)
 
 
+def loose_caution(setting: Setting, pair: Pair) -> tuple[Caution, ...]:
+    """Say which culprit the pairs would give where the alarm names none of them."""
+    counted = [rank for rank in rederive(setting.ring_pairs(pair[0])).culprits if rank in pair]
+    if not counted:
+        return ()
+    text = f"By the mismatched pairs {_as_culprits(counted)}, but the alarm names no culprit here."
+    return (Caution("culprits_disagree", text),)
+
+
 def half_job(setting: Setting) -> tuple[Caution, ...]:
-    """Say that half of the job or more is named at once: that is software before hardware."""
-    named = setting.alarm.named_ranks()
-    size = setting.world_size
-    if size is None or len(named) < TWO or 2 * len(named) < size:
+    """Say that half of the job or more is named at once: that is software before hardware.
+
+    Two ranks of one two-node ring are one accusation, since there each fault names both.
+    """
+    named, size = setting.alarm.named_ranks(), setting.world_size
+    if size is None or not named or 2 * len(named) < size:
+        return ()
+    accused = {setting.ring_key(r) if setting.ring_nodes(r) == TWO else -1 - r for r in named}
+    if len(accused) < TWO:
         return ()
     text = f"{len(named)} of {size} ranks are named at once: look for a software cause first."
     return (Caution("half_job", text),)
@@ -155,56 +157,77 @@ def half_job(setting: Setting) -> tuple[Caution, ...]:
 
 def place_cautions(setting: Setting, rank: int | None) -> tuple[Caution, ...]:
     """Say where the way from rank to machine is missing."""
-    outside = rank is not None and setting.world_size is not None and rank >= setting.world_size
-    cautions = []
-    if outside:
-        text = f"Rank {rank} lies outside a job of {setting.world_size} ranks."
-        cautions.append(Caution("rank_outside_job", text))
+    size = setting.world_size
+    if rank is not None and size is not None and rank >= size:
+        text = f"Rank {rank} lies outside a job of {words.counted(size, 'rank')}."
+        return (Caution("rank_outside_job", text),)
     if setting.topology is None:
-        cautions.append(Caution("no_map", "No rank map of this attempt yet: the node is not known."))
-    elif rank is not None and not outside:
-        place = setting.topology.place(rank)
-        if place is None:
-            cautions.append(Caution("no_place", f"The rank map has no row for rank {rank}."))
-        elif place.node is None:
-            cautions.append(Caution("no_node", f"The rank map names no node for rank {rank}."))
-    return tuple(cautions)
+        return (Caution("no_map", "No rank map of this attempt yet: no node is known."),)
+    if rank is None:
+        return ()
+    place = setting.topology.place(rank)
+    if place is None:
+        return (Caution("no_place", f"The rank map has no row for rank {rank}."),)
+    if place.node is None:
+        return (Caution("no_node", f"The rank map names no node for rank {rank}."),)
+    return ()
 
 
-def _several_faults(setting: Setting, key: int) -> bool:
-    """Tell whether a ring's mismatches are other than one pair, or two pairs that share a rank."""
-    pairs = setting.rings.get(key, set())
-    culprits = {rank for rank in setting.alarm.culprits if setting.ring_key(rank) == key}
-    if len(culprits) > 1:
+def window_cautions(setting: Setting) -> tuple[Caution, ...]:
+    """Say that the posted window begins after the step that the last pass gives.
+
+    Only where the ring or the weight check fired: the non-finite check passes at every step.
+    """
+    alarm = setting.alarm
+    if alarm.suspect_window is None or alarm.check_family not in {"ring", "weights"}:
+        return ()
+    last = alarm.last_weight_check_pass if alarm.check == WEIGHTS else alarm.last_audit_pass
+    due = reported_window(alarm.check, alarm.step, 0, alarm.last_audit_pass, last)
+    if last is None or due is None or alarm.suspect_window[0] <= due[0]:
+        return ()
+    text = (
+        f"The suspect window begins at step {alarm.suspect_window[0]}, though the check last "
+        f"passed at {last}: steps from {due[0]} on are suspect."
+    )
+    return (Caution("window_disagrees", text),)
+
+
+def _two_nodes(setting: Setting, rank: int) -> Caution:
+    others = [one for one in setting.peers(rank) if one != rank]
+    where = "Only 2 nodes" if setting.whole_job_on_two_nodes() else "Only 2 nodes in this ring"
+    apart = f"rank {rank} from {words.ranks(others) if others else 'its peer'}"
+    return Caution("two_nodes", f"{where}: this check cannot tell {apart}.")
+
+
+def _several_faults(setting: Setting, rank: int) -> bool:
+    """Tell whether a ring's mismatches are other than one pair, or two pairs that share a rank.
+
+    A two-node ring has only two comparisons, both of which every fault breaks.
+    """
+    if setting.ring_nodes(rank) == TWO:
+        return False
+    pairs = setting.ring_pairs(rank)
+    if len(_culprits_on_ring(setting, rank)) > 1 or len(pairs) > TWO:
         return True
     if len(pairs) == TWO:
         one, other = pairs
         return set(one).isdisjoint(other)
-    return len(pairs) > TWO
+    return False
 
 
-def _third_depends(verdict: Verdict, topology: Topology | None) -> bool:
+def _culprits_on_ring(setting: Setting, rank: int) -> set[int]:
+    key = setting.ring_key(rank)
+    return {one for one in setting.alarm.culprits if setting.ring_key(one) == key}
+
+
+def _as_culprits(ranks: tuple[int, ...] | list[int]) -> str:
+    if not ranks:
+        return "no rank is a culprit"
+    return f"{words.ranks(ranks)} {'is a culprit' if len(ranks) == 1 else 'are culprits'}"
+
+
+def _third_depends(verdict: Verdict, setting: Setting) -> bool:
     third = verdict.third
     if third is None:
         return False
-    if third in verdict.pair:
-        return True
-    return topology is not None and any(topology.share_a_node(third, one) for one in verdict.pair)
-
-
-def _loose(alarm: Alarm) -> tuple[Pair, ...]:
-    culprits = set(alarm.culprits)
-    judged = {verdict.pair for verdict in alarm.verdicts}
-    pairs = {one for one in alarm.mismatched_pairs if one not in judged and culprits.isdisjoint(one)}
-    return tuple(sorted(pairs))
-
-
-def _offset(pairs: tuple[Pair, ...], topology: Topology | None, world: int | None) -> int | None:
-    """Give the offset of most pairs; without pairs the map's."""
-    if pairs and world:
-        steps = Counter((target - by) % world for target, by in pairs)
-        return steps.most_common(1)[0][0] or None
-    if pairs:
-        steps = Counter(target - by for target, by in pairs if target > by)
-        return steps.most_common(1)[0][0] if steps else None
-    return None if topology is None else topology.offset
+    return third in verdict.pair or any(setting.same_node((third, one)) for one in verdict.pair)

@@ -9,7 +9,9 @@ from typing import Literal
 
 UuidForm = Literal["full", "short", "mig", "index", "invalid", "missing"]
 
-_BLANK = frozenset({"", "none", "null", "nan", "n/a", "[n/a]", "undefined", "<none>", "<nil>", "nil"})
+_BLANK = frozenset(
+    {"", "none", "null", "nan", "n/a", "[n/a]", "undefined", "<none>", "<nil>", "nil"}
+)
 """What launchers write where they have no value."""
 
 _HEX = "[0-9a-f]"

@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from witness.rules import words
 from witness.rules.findings import Finding
-from witness.rules.guards import BLOCKING
-from witness.rules.repeat_offenders import Recurrence
+from witness.rules.guards import BLOCKING, CODES, Caution
+from witness.rules.repeat_offenders import Recurrence, said
 from witness.rules.score import CORDON_AT, REPLACE_AT
+from witness.rules.stances import RANKING, STANCES, Action, Stance
 
-Action = Literal["cordon", "replace", "deep_health_check", "targeted_audit", "none"]
 StatusClass = Literal["suspect", "ambiguous", "software"]
 Health = Literal["passed", "failed", "running"]
+Scope = Literal["device", "involved", "job"]
 
-NO_NODE = "the node is not known"
-NO_INSTANCE = "no instance id of the form i- and 8 or 17 hex digits is known"
-SOFTWARE = "a software cause comes first"
+NO_NODE = "The node is not known."
+NO_INSTANCE = "No instance id of the form i- and 8 or 17 hex digits is known."
 
 MANY_DEVICES = 3
 """Two devices under one digest can be two faults; from three on, evenly spread means software."""
@@ -32,6 +31,7 @@ class CaseFacts:
 
     `p` is None where no GPU is scored, `health_check` None where none was run.
     `nan_only_one_digest`: only non-finite gradients, repeatedly, in one job under one digest.
+    `cordoned`: the node takes no new work already, whoever saw to that.
     """
 
     findings: tuple[Finding, ...]
@@ -48,11 +48,16 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class ProposedAction:
-    """One action with its reason; `blocked_by` () where nothing known stands in the way."""
+    """One action with its reason; `blocked_by` () where nothing known stands in the way.
+
+    `scope` says what it is aimed at: the case's device or its node, the nodes of the ranks
+    involved, or every node of the job.
+    """
 
     action: Action
     why: str
     blocked_by: tuple[str, ...] = ()
+    scope: Scope = "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,82 +76,45 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stance:
-    """How one kind of finding is put: reason, first clause, actions besides, urgency."""
+class _Case:
+    """A case with its leading finding, as the functions below pass it on."""
 
-    because: str
-    do: str
-    besides: tuple[Action, ...]
-    urgency: int
-    named: bool
+    facts: CaseFacts
+    lead: Finding
+    stance: Stance
 
+    @property
+    def scope(self) -> Scope:
+        if self.lead.rank is not None:
+            return "device"
+        return "involved" if self.lead.involved else "job"
 
-_AFTER_REVIEW = "replace after review"
-_STANCES: dict[str, _Stance] = {
-    "persistent": _Stance("wrong again on the same work", _AFTER_REVIEW, (), 90, named=True),
-    "culprit": _Stance("wrong on its own work and on a peer’s", _AFTER_REVIEW, (), 90, named=True),
-    "weights": _Stance(
-        "its weights differ from the strict majority", _AFTER_REVIEW, (), 90, named=True
-    ),
-    "replayer": _Stance(
-        "wrong when it replayed a peer", "confirm again", ("targeted_audit",), 65, named=True
-    ),
-    "transient": _Stance(
-        "right when it repeated",
-        "audit or test it",
-        ("targeted_audit", "deep_health_check"),
-        60,
-        named=True,
-    ),
-    "reduced": _Stance(
-        "NaN or Inf after the all-reduce",
-        "Keep the job stopped, test every node",
-        ("deep_health_check",),
-        80,
-        named=False,
-    ),
-    "no_majority": _Stance(
-        "replicas disagree, no majority says which is wrong",
-        "Keep the nodes cordoned, test them",
-        ("cordon", "deep_health_check"),
-        75,
-        named=False,
-    ),
-    "unclear": _Stance(
-        "it did not repeat its own answer", "Test the nodes involved", ("deep_health_check",), 50, named=False
-    ),
-    "ambiguous": _Stance(
-        "the comparison does not say which GPU is wrong",
-        "Test the nodes involved",
-        ("deep_health_check",),
-        50,
-        named=False,
-    ),
-    "nonfinite": _Stance(
-        "its own gradient was not finite",
-        "Audit or test this GPU",
-        ("targeted_audit", "deep_health_check"),
-        40,
-        named=False,
-    ),
-}
-_ORDER = tuple(_STANCES)
-RECURRING = frozenset({"persistent", "culprit", "weights", "replayer", "transient"})
-"""Kinds for which a second incident is reason enough to propose replacement."""
+    @property
+    def blocks(self) -> tuple[Caution, ...]:
+        return tuple(one for one in self.lead.cautions if one.code in BLOCKING)
+
+    @property
+    def recurs(self) -> bool:
+        return self.facts.recurrence is not None and self.stance.recurs
+
+    @property
+    def replacing(self) -> bool:
+        """Tell whether replacement is proposed by rule, whatever may still block it."""
+        beyond = self.facts.p is not None and self.facts.p >= REPLACE_AT
+        return beyond or self.facts.health_check == "failed" or self.recurs
 
 
 def recommend(facts: CaseFacts) -> Recommendation:
     """Judge a case by its findings and by the rules above the table."""
-    if _software(facts):
-        return _software_first(facts)
-    known = [one for one in facts.findings if one.rule is not None and one.kind in _STANCES]
+    software = _software_cause(facts)
+    if software is not None:
+        return _software_first(software)
+    known = [one for one in facts.findings if one.rule is not None and one.kind in STANCES]
     if not known:
         return _person_must_look(facts)
-    lead = min(known, key=lambda one: (one.ambiguous, _ORDER.index(one.kind)))
-    stance = _STANCES[lead.kind]
-    if lead.ambiguous or not stance.named:
-        return _ambiguous(facts, lead, stance)
-    return _suspect(facts, lead, stance)
+    lead = min(known, key=lambda one: (one.ambiguous, RANKING[one.kind]))
+    case = _Case(facts, lead, STANCES[lead.kind])
+    return _ambiguous(case) if lead.ambiguous or not case.stance.accuses else _suspect(case)
 
 
 def one_digest_many_devices(incidents: Sequence[tuple[str | None, str]]) -> bool:
@@ -165,146 +133,144 @@ def one_digest_many_devices(incidents: Sequence[tuple[str | None, str]]) -> bool
     )
 
 
-def _software(facts: CaseFacts) -> bool:
-    flags = facts.half_job or facts.one_digest_many_devices or facts.nan_only_one_digest
-    return flags or any(one.software_first for one in facts.findings)
-
-
-def _software_first(facts: CaseFacts) -> Recommendation:
+def _software_cause(facts: CaseFacts) -> str | None:
+    """Say what points to software, or None where nothing does."""
     if facts.one_digest_many_devices:
-        because = "one build stands behind alarms on several GPUs"
-    elif facts.nan_only_one_digest:
-        because = "only NaN or Inf, in one job of one build"
-    else:
-        because = "half of the job or more was named at once"
-    action = ProposedAction("none", f"No action on any node: {because}.")
+        return "one build stands behind alarms on several GPUs"
+    if facts.nan_only_one_digest:
+        return "only NaN or Inf, in one job of one build"
+    if facts.half_job or any(one.software_first for one in facts.findings):
+        return "half of the job or more was named at once"
+    return None
+
+
+def _software_first(because: str) -> Recommendation:
+    action = ProposedAction("none", f"No action on any node: {because}.", (), "job")
     todo = "The job’s owner looks for the cause first. Releasing stays possible."
     return Recommendation(f"Software first: {because}", todo, (action,), "software", 20)
 
 
 def _person_must_look(facts: CaseFacts) -> Recommendation:
-    texts = list(dict.fromkeys(one.meaning for one in facts.findings))
-    because = texts[0].rstrip(".") if texts else "nothing was found that a rule covers"
+    texts = [one.meaning for one in facts.findings]
+    because = _clause(texts[0]) if texts else "no finding belongs to this case"
     action = ProposedAction("none", "No row of the decision table covers what was posted.")
-    return Recommendation(
-        f"A person must look: {because[0].lower()}{because[1:]}",
-        "No recommendation.",
-        (action,),
-        "ambiguous",
-        45,
+    headline = f"A person must look: {because}"
+    return Recommendation(headline, "No recommendation.", (action,), "ambiguous", 45)
+
+
+def _ambiguous(case: _Case) -> Recommendation:
+    two = next((one for one in case.lead.cautions if one.code == "two_nodes"), None)
+    p = case.facts.p
+    actions = []
+    if two is not None or "cordon" in case.stance.besides or (p is not None and p >= CORDON_AT):
+        actions.append(_cordon(case, "Nobody is settled as wrong; a cordon can be undone."))
+    if case.replacing:
+        actions.append(_replace(case))
+    actions += [_other(one, case) for one in case.stance.besides if one != "cordon"]
+    do, because = case.stance.do, case.stance.because
+    if two is not None:
+        do, because = "Keep both quarantined, test both", _clause(two.text)
+    elif case.facts.health_check == "failed":
+        do, because = "Replace", f"{because}, and the deep health check failed"
+    return _made(case, f"{do}: {because}", actions, "ambiguous", case.stance.urgency)
+
+
+def _suspect(case: _Case) -> Recommendation:
+    facts, stance = case.facts, case.stance
+    actions = [_cordon(case, f"First such incident: {stance.because}. A cordon can be undone.")]
+    if case.recurs:
+        actions = [_cordon(case, "It recurs. A cordon can be undone.")]
+    released = (
+        case.lead.kind == "transient" and facts.health_check == "passed" and not case.replacing
     )
+    if case.replacing:
+        actions.append(_replace(case))
+    if not case.replacing and not released:
+        actions += [_other(one, case) for one in stance.besides]
+    if case.blocks or case.lead.has("three_node_ring") or released:
+        actions.append(_other("targeted_audit", case))
+    urgency = stance.urgency + (15 if case.replacing else 0) - (15 if facts.cordoned else 0)
+    return _made(case, _headline(case, released), actions, "suspect", urgency, released)
 
 
-def _ambiguous(facts: CaseFacts, lead: Finding, stance: _Stance) -> Recommendation:
-    cordon = lead.has("two_nodes") or "cordon" in stance.besides or _likely(facts)
-    actions = [_cordon(facts, "The finding is ambiguous; a cordon can be undone.")] if cordon else []
-    if _beyond(facts):
-        actions.append(_replace(facts, lead, _why_replace(facts, lead)))
-    actions += [_other(action, facts) for action in stance.besides if action != "cordon"]
-    if lead.rule == "R1":
-        actions.append(_other("deep_health_check", facts))
-    two = next((one.text for one in lead.cautions if one.code == "two_nodes"), None)
-    do = "Keep both quarantined, test both" if two else stance.do
-    because = two.rstrip(".")[0].lower() + two.rstrip(".")[1:] if two else stance.because
-    return Recommendation(
-        f"{do}: {because}", _todo(facts, lead), tuple(actions), "ambiguous", stance.urgency
-    )
+def _made(
+    case: _Case,
+    headline: str,
+    actions: list[ProposedAction],
+    status: StatusClass,
+    urgency: int,
+    released: bool = False,
+) -> Recommendation:
+    """Put a recommendation together: each action once, no cordon where the node has one."""
+    kept = {one.action: one for one in reversed(actions)}
+    if case.facts.cordoned:
+        kept.pop("cordon", None)
+    ordered = tuple(reversed(kept.values()))
+    nothing = (ProposedAction("none", "Nothing more to do before a person reviews the case."),)
+    return Recommendation(headline, _todo(case), ordered or nothing, status, urgency, released)
 
 
-def _suspect(facts: CaseFacts, lead: Finding, stance: _Stance) -> Recommendation:
-    actions = [_cordon(facts, f"The suspect was {stance.because}. A cordon can be undone.")]
-    replacing = _beyond(facts) or _recurs(facts, lead)
-    if replacing:
-        actions.append(_replace(facts, lead, _why_replace(facts, lead)))
-    released = lead.kind == "transient" and facts.health_check == "passed" and not replacing
-    if not replacing and not released:
-        actions += [_other(action, facts) for action in stance.besides]
-    if lead.blocks_replacement or lead.has("three_node_ring"):
-        actions.append(_other("targeted_audit", facts))
-    headline = _headline(facts, lead, stance, replacing, released)
-    urgency = stance.urgency - (15 if facts.cordoned else 0) + (15 if replacing else 0)
-    distinct = tuple({one.action: one for one in actions}.values())
-    return Recommendation(headline, _todo(facts, lead), distinct, "suspect", urgency, released)
-
-
-def _headline(
-    facts: CaseFacts, lead: Finding, stance: _Stance, replacing: bool, released: bool
-) -> str:
-    if lead.blocks_replacement:
-        return "Quarantine, audit again before any replacement: some named GPUs may be healthy"
+def _headline(case: _Case, released: bool) -> str:
+    facts, because = case.facts, case.stance.because
     if facts.health_check == "failed":
-        return f"Replace: {stance.because}, and the deep health check failed"
-    if replacing and facts.recurrence is not None:
-        job = facts.recurrence.lead.job
-        return f"Replace: wrong again, the {_nth(facts.recurrence.count + 1)} time, before in {job}"
-    if replacing:
-        return f"Replace: {stance.because}"
+        return f"Replace: {because}, and the deep health check failed"
+    if case.blocks:
+        reason = _clause(CODES[case.blocks[0].code])
+        return f"Quarantine, audit again before any replacement: {reason}"
+    if case.recurs and facts.recurrence is not None:
+        return f"Replace: {because}, and {said(facts.recurrence.lead)}"
+    if case.replacing:
+        return f"Replace after approval: {because}"
     if released:
-        return f"Release, or audit once more: {stance.because}, health check passed"
+        return f"Release, or audit once more: {because}, health check passed"
     held = facts.cordoned or facts.health_check is not None
-    return f"{'Keep quarantined' if held else 'Cordon'}, {stance.do}: {stance.because}"
+    return f"{'Keep quarantined' if held else 'Cordon'}, {case.stance.do}: {because}"
 
 
-def _todo(facts: CaseFacts, lead: Finding) -> str:
-    parts = [lead.action]
+def _todo(case: _Case) -> str:
+    facts = case.facts
+    parts = [case.lead.action]
     if facts.recurrence is not None:
-        said = facts.recurrence.words
-        parts.append(f"{said[0].upper()}{said[1:]}.")
+        parts.append(f"Recurs: {facts.recurrence.words}.")
     if facts.health_check == "passed":
-        parts.append("The deep health check passed: that is a fact beside it and clears nothing.")
-    elif facts.health_check == "failed":
-        parts.append("The deep health check failed.")
-    elif facts.health_check == "running":
-        parts.append("A deep health check is running.")
-    parts += [one.text for one in lead.cautions if one.code in BLOCKING]
-    return " ".join(parts)
+        parts.append("Health check passed: a fact beside the alarm, it clears nothing.")
+    elif facts.health_check is not None:
+        running = facts.health_check == "running"
+        parts.append(f"Health check {'is running' if running else 'failed'}.")
+    return " ".join((*parts, *(one.text for one in case.blocks)))
 
 
-def _likely(facts: CaseFacts) -> bool:
-    return facts.p is not None and facts.p >= CORDON_AT
+def _cordon(case: _Case, why: str) -> ProposedAction:
+    known = case.facts.node is not None or case.scope != "device"
+    return ProposedAction("cordon", why, () if known else (NO_NODE,), case.scope)
 
 
-def _beyond(facts: CaseFacts) -> bool:
-    return facts.health_check == "failed" or (facts.p is not None and facts.p >= REPLACE_AT)
-
-
-def _recurs(facts: CaseFacts, lead: Finding) -> bool:
-    return facts.recurrence is not None and lead.kind in RECURRING
-
-
-def _why_replace(facts: CaseFacts, lead: Finding) -> str:
+def _replace(case: _Case) -> ProposedAction:
+    facts = case.facts
     if facts.health_check == "failed":
-        return "The deep health check failed."
-    if facts.recurrence is not None and lead.kind in RECURRING:
-        return f"It recurs: {facts.recurrence.words}."
-    return f"P is {facts.p:.2f}, at or above {REPLACE_AT:.2f}."
-
-
-def _cordon(facts: CaseFacts, why: str) -> ProposedAction:
-    return ProposedAction("cordon", why, () if facts.node else (NO_NODE,))
-
-
-def _replace(facts: CaseFacts, lead: Finding, why: str) -> ProposedAction:
+        why = "The deep health check failed."
+    elif case.recurs and facts.recurrence is not None:
+        why = f"It recurs: {facts.recurrence.words}."
+    else:
+        why = f"P is {facts.p or 0:.2f}, at or above {REPLACE_AT:.2f}."
     blocked = [] if facts.node else [NO_NODE]
     if facts.instance_id is None:
         blocked.append(NO_INSTANCE)
     if facts.health_check != "failed":
-        blocked += [one.text for one in lead.cautions if one.code in BLOCKING]
-    return ProposedAction("replace", why, tuple(blocked))
+        blocked += [one.text for one in case.blocks]
+    return ProposedAction("replace", why, tuple(blocked), case.scope)
 
 
-def _other(action: Action, facts: CaseFacts) -> ProposedAction:
+def _other(action: Action, case: _Case) -> ProposedAction:
     if action == "deep_health_check":
-        blocked = () if facts.instance_id else (NO_INSTANCE,)
+        known = case.facts.instance_id is not None or case.scope != "device"
         why = "A hardware test may find it. It can reboot or replace the node by itself."
-        return ProposedAction(action, why, blocked)
-    return ProposedAction(action, "Replays of the triggering step against two witnesses settle most.")
+        return ProposedAction(action, why, () if known else (NO_INSTANCE,), case.scope)
+    why = "Replays of the triggering step against two witnesses say whether it repeats."
+    return ProposedAction(action, why, (), case.scope)
 
 
-def _nth(number: int) -> str:
-    return {2: "second", 3: "third"}.get(number, f"{number}th")
-
-
-def thresholds() -> str:
-    """Say at which P what is proposed."""
-    return f"Cordon from P {CORDON_AT:.2f}, replacement from P {REPLACE_AT:.2f}; {words.times(2)} within the window counts as recurring."
+def _clause(sentence: str) -> str:
+    """Make a sentence the second half of a headline."""
+    text = sentence.rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}"

@@ -7,10 +7,15 @@ connected group (`covers.py`).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from witness.rules.covers import Edges, groups, minimum_covers
 
 Pair = tuple[int, int]
+
+
+OFFSETS_LIMIT = 64
+"""Offsets tried for a deciding audit: among the first few there is one, or hardly any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def decisive_audit(
         return None
     best: DecisiveAudit | None = None
     spent = {offset % world_size for offset in used} | {base_offset % world_size}
-    for offset in range(base_offset, world_size, base_offset):
+    for offset in islice(range(base_offset, world_size, base_offset), OFFSETS_LIMIT):
         if offset in spent or world_size - offset in spent or 2 * offset % world_size == 0:
             continue
         undecided = sum(_hides(one, other, offset, world_size) for one in sets for other in sets)

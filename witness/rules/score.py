@@ -151,7 +151,8 @@ class _Ladder:
             self._times(self.by.h / f, f"New defects for each false accusation ({kind})")
         else:
             expected = (self.by.a + self.incidents - 1) / (self.by.b_hours + self.clean_hours)
-            text = f"Again after {self.clean_hours:,.4g} clean hours, against false accusations ({kind})"
+            hours = f"{self.clean_hours:,.4g} clean hours"
+            text = f"Again after {hours}, against false accusations ({kind})"
             self._times(expected / f, text)
         self._times(q, f"Share of true faults that show as {kind}")
         self.incidents += 1

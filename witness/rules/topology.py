@@ -144,5 +144,8 @@ def _problem(code: str, ranks: tuple[int, ...]) -> Problem:
     if code == "target":
         text = f"{words.ranks(ranks)} replay a rank of their own node: the node is its own witness."
     else:
-        text = f"For {words.ranks(ranks)} as replayer the third rank is on a node that already takes part."
+        text = (
+            f"Where {words.ranks(ranks)} replay, the third rank is on a node that already "
+            "takes part."
+        )
     return Problem(f"{code}_shares_node", text, ranks)

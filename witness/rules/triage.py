@@ -41,7 +41,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "change",
         "Did it begin when data, configuration or a library changed?",
-        "A change is usually the cause. It is no proof: a correct update can use an instruction that one defective chip gets wrong.",
+        (
+            "A change is usually the cause. It is no proof: a correct update can use an "
+            "instruction that one defective chip gets wrong."
+        ),
         "likely software",
     ),
     Question(
@@ -83,9 +86,13 @@ _SUMMARIES: dict[Leaning, str] = {
     "undecided": "Undecided: the answers do not say whether it follows the hardware.",
 }
 _NEXT: dict[Leaning, str] = {
-    "strong candidate": "Cordon the node it follows, and replay the step there against two witnesses.",
+    "strong candidate": (
+        "Cordon the node it follows, and replay the step there against two witnesses."
+    ),
     "candidate": "Turn on the ring check and aim an audit at the rank.",
-    "likely software": "Look for the bug; if nothing is found, move the job to other nodes with the same seed.",
+    "likely software": (
+        "Look for the bug; if nothing is found, move the job to other nodes with the same seed."
+    ),
     "undecided": "Answer the cheapest open question.",
 }
 
@@ -100,11 +107,20 @@ def reading(answers: Mapping[str, Answer]) -> Reading:
     leaning = _leaning({one.id for one in yes}, {one.points for one in yes})
     reasons = [one.if_yes for one in yes]
     if answers.get("other_nodes") == "no":
-        reasons.append("It does not reproduce elsewhere. A reproducible fault would not have ruled hardware out either.")
+        reasons.append(
+            "It does not reproduce elsewhere. "
+            "A reproducible fault would not have ruled hardware out either."
+        )
     step = _NEXT[leaning]
     if leaning == "undecided":
-        open_question = next((q for q in QUESTIONS if answers.get(q.id, "unknown") == "unknown"), None)
-        step = f"Find out: {open_question.text}" if open_question else "Replay the suspect step on two other nodes."
+        open_question = next(
+            (q for q in QUESTIONS if answers.get(q.id, "unknown") == "unknown"), None
+        )
+        step = (
+            f"Find out: {open_question.text}"
+            if open_question
+            else "Replay the suspect step on two other nodes."
+        )
     return Reading(_SUMMARIES[leaning], leaning, tuple(reasons), step)
 
 

@@ -25,7 +25,7 @@ def ranks(numbers: Sequence[int], shown: int = RANKS_SHOWN) -> str:
 
 def window(first: int, last: int) -> str:
     """Write a window of steps as "21–30", or one step as "30"."""
-    return f"{first}–{last}" if first != last else f"{first}"  # noqa: RUF001
+    return f"{first}–{last}" if first != last else f"{first}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
