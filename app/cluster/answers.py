@@ -29,8 +29,6 @@ _SENTENCES = {
     422: "The cluster finds the request invalid.",
     429: "The cluster is too busy and asks us to wait.",
 }
-_GATEWAY = (502, 504)
-"""Answers of something in between: the request may still be on its way to the server."""
 
 
 def error_of_status(
@@ -106,7 +104,7 @@ def error_of_transport(error: Exception, limits: "Limits", *, changing: bool) ->
         )
     if isinstance(error, http.HTTPError | OSError):
         return ClusterUnreachable(
-            f"The connection to the cluster broke before the answer came: {_short(error)}",
+            "The connection to the cluster broke before the answer came.",
             maybe_applied=changing,
         )
     # Anything else comes from making the request (a token plugin, an odd kubeconfig) or from the

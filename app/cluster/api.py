@@ -145,7 +145,8 @@ class KubernetesApi:
         parts: list[bytes] = []
         size = 0
         try:
-            for part in response.stream(65536):
+            # read1 gives what has arrived; read would wait for a full piece.
+            while part := response.read1(65536):
                 parts.append(part)
                 size += len(part)
                 self._stay_within(deadline, size, changing)

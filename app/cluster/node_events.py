@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.cluster.api import KubernetesApi
-from app.cluster.errors import ClusterError
+from app.cluster.errors import ClusterError, ClusterTimeout, ClusterUnreachable
 from app.cluster.marks import stamp
 from app.cluster.ports import ActionResult, CordonRequest, NodeState
 
@@ -50,6 +50,8 @@ def record_event(
             api.post(path, body)
         except ClusterError as error:
             failures.append(error.message)
+            if isinstance(error, ClusterTimeout | ClusterUnreachable):
+                break  # The second form would only make a person wait twice as long.
             continue
         return replace(result, event_written=True)
     told = {"event": "not written: " + " Then: ".join(failures)}

@@ -12,6 +12,7 @@ from app.cluster.ports import ActionResult, NodeState, Outcome
 
 _TOO_MANY = 429
 _GATEWAY = (502, 504)
+"""Answers of something in between: the request may still be on its way to the server."""
 
 
 def gone(name: str, *, when: str = "") -> ActionResult:
