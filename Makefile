@@ -8,7 +8,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export UV_PYTHON_DOWNLOADS := never
-export UV_LINK_MODE := copy
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
@@ -29,6 +28,7 @@ $(BIN)/uv: requirements-uv.lock
 
 .PHONY: venv venv-run
 venv: $(VENV)/dev.stamp ## Make .venv with everything the tests need
+	@:
 
 $(VENV)/dev.stamp: requirements-dev.lock $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
@@ -36,6 +36,7 @@ $(VENV)/dev.stamp: requirements-dev.lock $(BIN)/uv
 	@touch $@ $(VENV)/run.stamp
 
 venv-run: $(VENV)/run.stamp
+	@:
 
 $(VENV)/run.stamp: requirements.lock $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
