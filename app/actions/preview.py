@@ -119,7 +119,7 @@ def _refusal(live: Live, proposal: Proposal) -> str | None:
 
 
 def _same_instance(state: NodeState, proposal: Proposal) -> bool:
-    """Tell whether the instance proves that it is the machine of the case under a new node object."""
+    """Tell whether the instance proves it to be the machine of the case under a new uid."""
     return bool(proposal.instance_id) and state.instance_id == proposal.instance_id
 
 

@@ -1,0 +1,62 @@
+"""How sure is it that a GPU is faulty, and how sure at the least that this fleet's passes allow?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.actions.scoring import gpu_history
+from app.store import fleet_reading
+from app.store.connection import Connection
+from app.store.exposure_reading import audited_stretches, device_incidents
+from witness.rules.coverage import bound
+from witness.rules.score import STARTING, Event, Parameters, Score, score
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """What the fleet's own passes say about false accusations."""
+
+    audited_gpu_hours: float
+    upper: Mapping[str, float]  # by kind, at least the assumed rate; empty: nothing was audited
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """A GPU's score with the history that made it."""
+
+    score: Score
+    history: tuple[Event, ...]
+
+
+def false_alarms(connection: Connection, by: Parameters = STARTING) -> FalseAlarms:
+    """Bound the rate of false accusations of each kind from audited hours and adjudications."""
+    hours = fleet_reading.audited_gpu_hours(connection)
+    if hours < 1:
+        return FalseAlarms(hours, {})
+    refuted = fleet_reading.refuted_incidents(connection)
+    upper = {}
+    for kind, assumed in by.f.items():
+        proven = bound(int(hours), refuted.get(kind, 0)).exact
+        upper[kind] = max(assumed, proven or assumed)
+    return FalseAlarms(hours, upper)
+
+
+def of_gpus(
+    connection: Connection, gpu_ids: Iterable[int], now: datetime, fleet: FalseAlarms
+) -> dict[int, Certainty | None]:
+    """Score GPUs as of now; None where nothing scored is held against one."""
+    return {gpu_id: of_gpu(connection, gpu_id, now, fleet) for gpu_id in set(gpu_ids)}
+
+
+def of_gpu(
+    connection: Connection, gpu_id: int, now: datetime, fleet: FalseAlarms
+) -> Certainty | None:
+    """Score one GPU."""
+    found = [one for one in device_incidents(connection, gpu_id, None) if one.gpu_id == gpu_id]
+    if not found:
+        return None
+    history = tuple(gpu_history(found, audited_stretches(connection, gpu_id), now))
+    scored = score(history, f_upper=fleet.upper or None)
+    return None if scored is None else Certainty(scored, history)

@@ -1,0 +1,168 @@
+"""How does the fleet stand: what waits, what is idle, what is held, who is silent?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from app.store import held_nodes, run_settings
+from app.store.tables import (
+    attempts,
+    audit_entries,
+    cases,
+    documents,
+    fleet_days,
+    incidents,
+    jobs,
+    proposals,
+)
+
+# A job whose newest start is older is no longer said to stand idle or to be silent.
+RECENT = timedelta(hours=24)
+SILENT_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class IdleJob:
+    """A job that stopped at an alarm and has not been started again since."""
+
+    job_id: int
+    gpus: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SilentJob:
+    """A job that runs as far as anybody knows, and whose passes stopped or never came."""
+
+    job_id: int
+    name: str
+    since: datetime  # of its last pass, or of its start where none has come
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """The strip above the docket."""
+
+    waiting: int  # proposals that can be approved and are not decided
+    waiting_since: datetime | None
+    idle: tuple[IdleJob, ...]
+    held: int
+    brake: run_settings.Brake
+    silent: tuple[SilentJob, ...]  # the longest silent first, some at most
+    silent_count: int
+
+    @property
+    def idle_gpus(self) -> int:
+        """Count the GPUs behind stopped jobs."""
+        return sum(job.gpus for job in self.idle)
+
+    def idle_gpu_hours(self, now: datetime) -> float:
+        """Add up what has been lost so far."""
+        return sum(job.gpus * (now - job.since).total_seconds() / 3600 for job in self.idle)
+
+
+def read(connection: Connection, now: datetime, silent_after: timedelta) -> FleetState:
+    """Read the whole strip."""
+    waiting, since = connection.execute(
+        sa.select(sa.func.count(), sa.func.min(proposals.c.created_at))
+        .join(cases, cases.c.id == proposals.c.case_id)
+        .where(
+            proposals.c.status == "proposed",
+            proposals.c.blocked.is_(None),
+            cases.c.status == "open",
+        )
+    ).one()
+    silent = _silent(connection, now, silent_after)
+    return FleetState(
+        waiting=waiting,
+        waiting_since=since,
+        idle=_idle(connection, now),
+        held=held_nodes.count(connection),
+        brake=run_settings.brake(connection),
+        silent=silent[:SILENT_SHOWN],
+        silent_count=len(silent),
+    )
+
+
+def _newest_starts(since: datetime) -> sa.Subquery:
+    """Number the starts of recently seen jobs, the newest first."""
+    at = sa.func.coalesce(attempts.c.started_at, attempts.c.first_seen_at)
+    place = sa.func.row_number().over(partition_by=attempts.c.job_id, order_by=at.desc())
+    return (
+        sa.select(
+            attempts.c.job_id,
+            jobs.c.name,
+            at.label("at"),
+            attempts.c.last_seen_at,
+            attempts.c.last_pass_at,
+            attempts.c.alarm_at,
+            attempts.c.world_size,
+            place.label("place"),
+        )
+        .join(jobs, jobs.c.id == attempts.c.job_id)
+        .where(jobs.c.last_seen_at >= since, jobs.c.example.is_(False))
+        .subquery()
+    )
+
+
+def _idle(connection: Connection, now: datetime) -> tuple[IdleJob, ...]:
+    newest = _newest_starts(now - RECENT)
+    rows = connection.execute(
+        sa.select(newest.c.job_id, newest.c.world_size, newest.c.alarm_at).where(
+            newest.c.place == 1, newest.c.alarm_at >= now - RECENT, newest.c.world_size > 0
+        )
+    )
+    return tuple(IdleJob(*row) for row in rows)
+
+
+def _silent(
+    connection: Connection, now: datetime, silent_after: timedelta
+) -> tuple[SilentJob, ...]:
+    newest = _newest_starts(now - RECENT)
+    heard = sa.func.coalesce(newest.c.last_pass_at, newest.c.at)
+    rows = connection.execute(
+        sa.select(newest.c.job_id, newest.c.name, heard, newest.c.last_pass_at.is_not(None))
+        .where(
+            newest.c.place == 1,
+            newest.c.alarm_at.is_(None),
+            newest.c.world_size > 0,
+            heard < now - silent_after,
+        )
+        .order_by(heard)
+        .limit(1_000)
+    )
+    return tuple(SilentJob(*row) for row in rows)
+
+
+def stamp(connection: Connection) -> str:
+    """Name the state of everything that the docket shows; it changes whenever anything does."""
+    document = connection.execute(sa.select(sa.func.max(documents.c.id))).scalar_one()
+    entry = connection.execute(sa.select(sa.func.max(audit_entries.c.id))).scalar_one()
+    return f"{document or 0}-{entry or 0}"
+
+
+def audited_gpu_hours(connection: Connection) -> float:
+    """Add up the audited GPU-hours of the whole fleet, all its days."""
+    seconds = connection.execute(
+        sa.select(sa.func.sum(fleet_days.c.audited_gpu_seconds)).where(fleet_days.c.kind == "")
+    ).scalar_one()
+    return float(seconds or 0.0) / 3600
+
+
+def refuted_incidents(connection: Connection) -> dict[str, int]:
+    """Count, by kind, the incidents of cases that turned out to be no fault of the hardware."""
+    rows = connection.execute(
+        sa.select(incidents.c.kind, sa.func.count())
+        .join(cases, cases.c.id == incidents.c.case_id)
+        .where(
+            cases.c.status == "closed",
+            cases.c.adjudication.in_(("software", "not reproduced")),
+        )
+        .group_by(incidents.c.kind)
+    )
+    return {row[0]: row[1] for row in rows}
