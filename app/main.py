@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
+from app.actions.casework import Policy
 from app.cluster import registry
 from app.config import Settings
 from app.context import Context
-from app.store.connection import Connection
 from app.store.store import Store
 from app.web import errors, health, sessions, static
 from app.web.metrics import Metrics
 from app.web.middleware import Frame
-from app.web.pages import search, sign_in
+from app.web.pages import (
+    audit,
+    offenders,
+    search,
+    settings,
+    settings_people,
+    settings_tokens,
+    sign_in,
+)
+from ingest import routes as intake
+from ingest.apply import apply_posts
 
 # A form of ours is never larger.
 FORM_LIMIT = 1 << 20
@@ -29,17 +40,20 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     sign_in.router,
     search.router,
+    offenders.router,
+    audit.router,
+    settings.router,
+    settings_tokens.router,
+    settings_people.router,
+    intake.router,
 )
-
-
-def nothing_comes_in(connection: Connection, documents: Sequence[Any]) -> list[Any]:
-    """Stand where intake's writer is wired."""
-    raise RuntimeError("intake is not wired")
 
 
 def make_context(settings: Settings) -> Context:
     """Open the database and the clusters."""
-    store = Store.open(settings.resolved_database_url(), nothing_comes_in, settings.queue_limit)
+    policy = Policy(settings.recurrence_days, settings.proposal_days)
+    url, apply = settings.resolved_database_url(), partial(apply_posts, policy=policy)
+    store = Store.open(url, apply, settings.queue_limit)
     clusters = registry.clusters(settings.clusters, read_timeout_s=settings.cluster_timeout_s)
     return Context(settings, store, clusters)
 

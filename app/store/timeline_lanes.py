@@ -1,4 +1,4 @@
-"""What else stands in the lanes: attempts, passes, checkpoints, elastic events, open cases?
+"""What else stands in the lanes: attempts, passes, checkpoints, elastic events?
 
 Each read is bounded by the number of lanes and by a limit of its own, stated beside it; a read that
 met its limit says so (`cut`), and the page says what is left out.
@@ -17,7 +17,6 @@ from sqlalchemy.engine import Connection
 from app.store.columns import micros
 from app.store.tables import (
     attempts,
-    cases,
     checkpoints,
     coverage,
     coverage_hours,
@@ -78,19 +77,6 @@ class ElasticRow:
     slice: int | None
     step: int | None
     at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCase:
-    """The most urgent open case of a lane."""
-
-    id: int
-    node_id: int | None
-    gpu_id: int | None
-    job_id: int
-    urgency: int
-    standing: str
-    headline: str
 
 
 _BEGAN = sa.func.coalesce(attempts.c.started_at, attempts.c.first_seen_at)
@@ -250,22 +236,3 @@ def elastic_in(
         .limit(MOST_EVENTS)
     )
     return tuple(ElasticRow(*tuple[Any, ...](row)) for row in connection.execute(statement))
-
-
-def open_cases(connection: Connection, column_name: str, keys: Ids) -> dict[int, OpenCase]:
-    """Read the most urgent open case of each node, GPU or job (`node_id`, `gpu_id`, `job_id`)."""
-    column = cases.c[column_name]
-    statement = (
-        sa.select(
-            column.label("key"), cases.c.id, cases.c.node_id, cases.c.gpu_id, cases.c.job_id,
-            cases.c.urgency, cases.c.standing, cases.c.headline,
-        )
-        .where(column.in_(keys), cases.c.status == "open")
-        .limit(5_000)
-    )  # fmt: skip
-    found: dict[int, OpenCase] = {}
-    for key, *values in connection.execute(statement):
-        one = OpenCase(*values)
-        if key not in found or one.urgency > found[key].urgency:
-            found[key] = one
-    return found

@@ -123,8 +123,8 @@ def count_fleet(
 ) -> None:
     """Add (cluster, day, family, kind, alarms, incidents, audited GPU-seconds) to the fleet's days.
 
-    Audited time belongs to the family "" and kind "": each beat adds what it added to `attempts.audited_seconds`
-    times its GPUs, on the day of the beat.
+    Audited time belongs to the family "" and kind "": what a beat added to
+    `attempts.audited_seconds` times its GPUs, on the day of the beat.
     """
     names = ("cluster", "day", "family", "kind", "alarms", "incidents", "audited_gpu_seconds")
     merge(

@@ -42,6 +42,7 @@ from app.store.tables.coverage import (
     subject_days,
     subject_jobs,
 )
+from app.store.tables.offenders import WINDOWS, fleet_days, offender_windows
 from app.store.tables.people import (
     people,
     saved_queries,
@@ -52,6 +53,7 @@ from app.store.tables.people import (
 from app.store.tables.metadata import metadata
 
 __all__ = [
+    "WINDOWS",
     "alarm_hours",
     "alarm_reports",
     "alarms",
@@ -65,12 +67,14 @@ __all__ = [
     "documents",
     "elastic_events",
     "findings",
+    "fleet_days",
     "gpus",
     "incidents",
     "jobs",
     "metadata",
     "nodes",
     "notes",
+    "offender_windows",
     "passes",
     "people",
     "placements",

@@ -23,7 +23,7 @@ alarms = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: key
     Column("key", Text, nullable=False),  # 32 hex digits over what the alarm says
     Column("base_key", Text, nullable=False),  # the same without what it names: finds conflicts
-    Column("job_id", BigInteger, ForeignKey("jobs.id"), nullable=False),
+    Column("job_id", BigInteger, nullable=False),
     Column("attempt_id", BigInteger),  # None: no attempt known yet
     Column("cluster", Text, nullable=False),
     Column("check_name", Text, nullable=False),  # as posted
@@ -38,6 +38,8 @@ alarms = Table(
     Column("window_first", BigInteger),
     Column("window_last", BigInteger),
     Column("document_id", BigInteger, nullable=False),
+    Column("said", Text, nullable=False),  # hash of the document without who reported it and when
+    Column("code_digest", Text),
     Column("map_state", Text, nullable=False),  # none, own, inferred, contradictory
     Column("resolved_at", Instant),  # when the map came, if after the alarm
     Column("conflicts", Integer, nullable=False, default=0),  # other alarms of this attempt and step

@@ -132,6 +132,7 @@ subject_days = Table(
     Column("subject_key", Text, primary_key=True),  # id as text, or the instance id itself
     Column("day", BigInteger, primary_key=True, autoincrement=False),  # days since 1970
     Column("family", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),  # verdict kind, as in incidents
     Column("alarms", BigInteger, nullable=False),
     Column("incidents", BigInteger, nullable=False),  # incidents that began on this day
     Index(None, "subject", "day"),

@@ -7,7 +7,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     Float,
-    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -25,22 +24,22 @@ jobs = Table(
     Column("cluster", Text, nullable=False),
     Column("namespace", Text, nullable=False),
     Column("name", Text, nullable=False),
+    Column("search", Text, nullable=False),  # start of the name, case folded, short enough to index
     Column("first_seen_at", Instant, nullable=False),
     Column("last_seen_at", Instant, nullable=False),
     Column("alarms", BigInteger, nullable=False, default=0),
     Column("last_alarm_at", Instant),
     Column("last_pass_at", Instant),
     Column("example", Boolean, nullable=False, default=False),  # label "example": recorded data
-    Index(None, "cluster", "namespace", "name"),
     Index(None, "last_seen_at"),
-    Index(None, "name"),
+    Index(None, "search"),
 )
 
 attempts = Table(
     "attempts",  # one start of a job
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: job, number, uid, start
-    Column("job_id", BigInteger, ForeignKey("jobs.id"), nullable=False),
+    Column("job_id", BigInteger, nullable=False),
     Column("series", BigInteger, nullable=False),  # derived: job, number; starts under one number
     Column("number", BigInteger),  # None: the job sends none, its rank maps tell its starts apart
     Column("uid", Text),
@@ -96,15 +95,15 @@ nodes = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: cluster, name, instance
     Column("cluster", Text, nullable=False),
     Column("name", Text),
+    Column("search", Text),  # start of the name, case folded
     Column("instance_id", Text),
     Column("first_seen_at", Instant, nullable=False),
     Column("last_seen_at", Instant, nullable=False),
     Column("uid", Text),  # Kubernetes uid when last read live
     Column("cordon", Text),  # last known: None unknown, "none", "ours", "other"
     Column("cordon_read_at", Instant),
-    Index(None, "cluster", "name"),
+    Index(None, "search"),
     Index(None, "instance_id"),
-    Index(None, "name"),
 )
 
 gpus = Table(

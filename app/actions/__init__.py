@@ -1,0 +1,1 @@
+"""What is done with what the rules say: cases, proposals, decisions, actions?"""

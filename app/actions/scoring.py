@@ -1,0 +1,42 @@
+"""How probable is it that a GPU is defective, from what is stored of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.store.connection import Connection
+
+from app.store.exposure_reading import (
+    DeviceIncident,
+    Stretch,
+    audited_stretches,
+    device_incidents,
+)
+from witness.rules.score import CleanHours, Event, Incident, Score, score
+
+# Kinds that say nothing against a device.
+UNSCORED = frozenset({"unknown", "incomplete", "reduced", "no_majority"})
+
+
+def gpu_history(
+    found: Sequence[DeviceIncident], stretches: Sequence[Stretch], until: datetime
+) -> list[Event]:
+    """Lay incidents and the clean audited hours between them into one history."""
+    scored = [one for one in found if one.kind not in UNSCORED]
+    history: list[Event] = []
+    for place, incident in enumerate(scored):
+        history.append(Incident(incident.kind))
+        end = scored[place + 1].first_at if place + 1 < len(scored) else until
+        hours = sum(one.hours_between(incident.first_at, end) for one in stretches)
+        if hours > 0:
+            history.append(CleanHours(hours))
+    return history
+
+
+def score_gpu(connection: Connection, gpu_id: int, until: datetime) -> Score | None:
+    """Score a GPU by its incidents and audited hours; None where nothing is held against it."""
+    found = [one for one in device_incidents(connection, gpu_id, None) if one.gpu_id == gpu_id]
+    if not found:
+        return None
+    return score(gpu_history(found, audited_stretches(connection, gpu_id), until))

@@ -1,0 +1,1 @@
+"""How do accepted documents become rows?"""

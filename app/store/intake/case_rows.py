@@ -1,0 +1,216 @@
+"""Which case does a finding join, and how are cases counted up?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from app.store import ids
+from app.store.intake.upsert import by_id, chunks, merge
+from app.store.tables import cases, findings, notes, proposals
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is under investigation: a GPU, else a node, else a job."""
+
+    kind: str
+    id: int
+
+
+def subject_of(gpu_id: int | None, node_id: int | None, job_id: int) -> Subject:
+    """Choose the narrowest thing that is known."""
+    if gpu_id is not None:
+        return Subject("gpu", gpu_id)
+    if node_id is not None:
+        return Subject("node", node_id)
+    return Subject("job", job_id)
+
+
+@dataclass(slots=True)
+class CaseTouch:
+    """What a group of documents adds to one case; times in microseconds."""
+
+    id: int
+    subject: Subject
+    ordinal: int
+    cluster: str
+    gpu_id: int | None
+    node_id: int | None
+    job_id: int
+    first_alarm_at: int
+    last_alarm_at: int
+    last_alarm_id: int
+    opened_at: int
+    alarm_ids: set[int] = field(default_factory=set)
+    changed: bool = False  # something new is known: an incident, a resolution
+
+    def add(self, alarm_id: int, at: int, node_id: int | None, job_id: int) -> None:
+        """Count an alarm in."""
+        self.alarm_ids.add(alarm_id)
+        self.first_alarm_at = min(self.first_alarm_at, at)
+        if at >= self.last_alarm_at:
+            self.last_alarm_at, self.last_alarm_id = at, alarm_id
+            self.job_id = job_id
+            self.node_id = node_id if node_id is not None else self.node_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    id: int
+    subject: str
+    subject_id: int
+    ordinal: int
+    status: str
+    closed_at: int | None
+    last_alarm_at: int
+
+
+class CaseBook:
+    """Cases by subject, with what a group of documents changes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: dict[Subject, list[_Known]] = {}
+        self.touched: dict[int, CaseTouch] = {}
+
+    def load(self, subjects: Iterable[Subject]) -> None:
+        """Read the cases of the subjects."""
+        wanted = set(subjects) - self._known.keys()
+        for subject in wanted:
+            self._known[subject] = []
+        columns = (
+            cases.c.id,
+            cases.c.subject,
+            cases.c.subject_id,
+            cases.c.ordinal,
+            cases.c.status,
+            sa.type_coerce(cases.c.closed_at, sa.BigInteger),
+            sa.type_coerce(cases.c.last_alarm_at, sa.BigInteger),
+        )
+        keys = {subject.id for subject in wanted}
+        for row in by_id(self._connection, cases, keys, columns, cases.c.subject_id):
+            known = _Known(*row)
+            self._known.setdefault(Subject(known.subject, known.subject_id), []).append(known)
+
+    def join(
+        self,
+        subject: Subject,
+        *,
+        alarm_id: int,
+        at: int,
+        cluster: str,
+        node_id: int | None,
+        job_id: int,
+        now: int,
+    ) -> CaseTouch:
+        """Find the case that an alarm joins, opening the next one after a closed one."""
+        case_id, ordinal = self._pick(subject, at)
+        touch = self.touched.get(case_id)
+        if touch is None:
+            gpu_id = subject.id if subject.kind == "gpu" else None
+            touch = CaseTouch(
+                case_id, subject, ordinal, cluster, gpu_id, node_id, job_id, at, at, alarm_id, now
+            )
+            self.touched[case_id] = touch
+        touch.add(alarm_id, at, node_id, job_id)
+        return touch
+
+    def _pick(self, subject: Subject, at: int) -> tuple[int, int]:
+        known = sorted(self._known.get(subject, ()), key=lambda one: one.ordinal)
+        for one in reversed(known):
+            # An alarm from before the closing belongs to what was closed.
+            if one.status == "open" or (one.closed_at is not None and at <= one.closed_at):
+                return one.id, one.ordinal
+        ordinal = known[-1].ordinal + 1 if known else 1
+        return ids.derive("case", subject.kind, subject.id, ordinal), ordinal
+
+    def write(self, added: bool = True) -> None:
+        """Insert new cases with empty words, merge counts of known ones."""
+        rows = [_row(touch, len(touch.alarm_ids) if added else 0) for touch in self.touched.values()]
+        merge(
+            self._connection,
+            cases,
+            rows,
+            {"alarms": "add", "first_alarm_at": "min", "evidence_version": "add"},
+        )
+        self._move_on()
+
+    def _move_on(self) -> None:
+        """Let the newest alarm say where the device is and for whom it worked."""
+        for touch in self.touched.values():
+            self._connection.execute(
+                sa.update(cases)
+                .where(
+                    cases.c.id == touch.id,
+                    sa.type_coerce(cases.c.last_alarm_at, sa.BigInteger) <= touch.last_alarm_at,
+                )
+                .values(
+                    last_alarm_at=sa.literal(touch.last_alarm_at, sa.BigInteger),
+                    last_alarm_id=touch.last_alarm_id,
+                    job_id=touch.job_id,
+                    node_id=touch.node_id if touch.node_id is not None else cases.c.node_id,
+                )
+            )
+
+
+def _row(touch: CaseTouch, alarms: int) -> dict[str, Any]:
+    return {
+        "id": touch.id,
+        "subject": touch.subject.kind,
+        "subject_id": touch.subject.id,
+        "ordinal": touch.ordinal,
+        "cluster": touch.cluster,
+        "gpu_id": touch.gpu_id,
+        "node_id": touch.node_id,
+        "job_id": touch.job_id,
+        "status": "open",
+        "opened_at": touch.opened_at,
+        "first_alarm_at": touch.first_alarm_at,
+        "last_alarm_at": touch.last_alarm_at,
+        "last_alarm_id": touch.last_alarm_id,
+        "alarms": alarms,
+        "evidence_version": 1 if touch.changed else 0,
+        "standing": "unknown",
+        "headline": "",
+        "advice": "",
+        "urgency": 0,
+        "adjudication": "open",
+    }
+
+
+def drop_or_recount(connection: Connection, case_ids: Iterable[int]) -> set[int]:
+    """Recount cases that lost findings; remove those that nothing speaks of any more.
+
+    Gives the ids of the cases that stay.
+    """
+    wanted = set(case_ids)
+    kept: set[int] = set()
+    for chunk in chunks(sorted(wanted), 500):
+        counts = dict(
+            connection.execute(
+                sa.select(findings.c.case_id, sa.func.count(findings.c.alarm_id.distinct()))
+                .where(findings.c.case_id.in_(chunk))
+                .group_by(findings.c.case_id)
+            ).all()  # type: ignore[arg-type]
+        )
+        spoken = {
+            row[0]
+            for table in (notes, proposals)
+            for row in connection.execute(
+                sa.select(table.c.case_id).where(table.c.case_id.in_(chunk)).distinct()
+            )
+        }
+        for case_id in chunk:
+            if case_id in counts:
+                connection.execute(
+                    sa.update(cases).where(cases.c.id == case_id).values(alarms=counts[case_id])
+                )
+                kept.add(case_id)
+            elif case_id not in spoken:
+                connection.execute(sa.delete(cases).where(cases.c.id == case_id))
+    return kept

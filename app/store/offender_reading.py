@@ -1,0 +1,278 @@
+"""Which devices were named in a window, and how often?
+
+Whole windows of 7, 28, 90, 365 days and of all time are counted in advance, so that a ranking of
+the fleet reads one row a device.  A window from and to given days, and a choice of checks or
+verdict kinds, is summed from the days of the devices instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from app.store import run_settings
+from app.store.intake.offender_rows import TODAY, advance, day_of
+from app.store.search import gpus_like, nodes_like
+from app.store.tables import WINDOWS, fleet_days, offender_windows, subject_days, subject_jobs
+
+Subject = Literal["gpu", "instance", "node"]
+Order = Literal["p", "rate", "incidents"]
+
+_MATCHES = 1_000  # devices whose name begins like the text
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked for; empty tuples and None mean "all".
+
+    `days` is a window up to today, None: all time unless `first_day` (inclusive) or `last_day`
+    (inclusive) bound it, both counted from 1970.
+    """
+
+    subject: Subject = "gpu"
+    days: int | None = 90
+    first_day: int | None = None
+    last_day: int | None = None
+    checks: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
+    incidents: int = 1
+    alarms: int = 1
+    jobs: int = 1
+    q: str | None = None
+    order: Order = "p"
+
+    @property
+    def counted_ahead(self) -> bool:
+        """Tell whether the windows answer this, without summing days."""
+        bounded = self.first_day is not None or self.last_day is not None
+        preset = self.days is None or self.days in WINDOWS
+        return preset and not bounded and not self.checks and not self.kinds
+
+    def day_range(self, today: int) -> tuple[int | None, int | None]:
+        """Give the first and last day of the window; None where it is open."""
+        if self.days is not None:
+            return today - self.days + 1, None
+        return self.first_day, self.last_day
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One device of the answer with its counts in the window; `jobs` is ever."""
+
+    subject: Subject
+    key: str
+    cluster: str
+    incidents: int
+    alarms: int
+    jobs: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many devices fit the query, with how many incidents together."""
+
+    devices: int = 0
+    incidents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Incidents and audited GPU-hours of the whole fleet in the same window."""
+
+    incidents: int
+    audited_gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Devices in the asked order, the totals and the fleet."""
+
+    candidates: tuple[Candidate, ...]
+    totals: Totals
+    fleet: Fleet
+    today: int
+    cut: bool = field(default=False)  # the text began more names than are looked at
+
+
+def stale(connection: Connection, now: datetime) -> bool:
+    """Tell whether the windows still end on an earlier day; `roll` lets them end today."""
+    kept = run_settings.read(connection, TODAY)
+    return kept is not None and int(kept) < day_of(now)
+
+
+def roll(connection: Connection, now: datetime) -> None:
+    """Let the windows end today; for the writer."""
+    advance(connection, now)
+
+
+def find(connection: Connection, query: Query, now: datetime, offset: int, limit: int) -> Found:
+    """Read one stretch of the devices that fit, most incidents (or most telling ones) first."""
+    today = day_of(now)
+    keys = _keys_like(connection, query)
+    rows = _ahead(query, keys) if query.counted_ahead else _from_days(query, keys, today)
+    counted = rows.subquery()
+    count, incidents = connection.execute(
+        sa.select(sa.func.count(), sa.func.sum(counted.c.incidents))
+    ).one()
+    first = counted.c.incidents if query.order == "incidents" else counted.c.strength
+    ordered = (
+        sa.select(counted)
+        .order_by(first.desc(), counted.c.incidents.desc(), counted.c.alarms.desc())
+        .order_by(counted.c.subject_key)
+        .offset(offset)
+        .limit(limit)
+    )
+    candidates = tuple(
+        Candidate(
+            query.subject,
+            row.subject_key,
+            row.cluster,
+            int(row.incidents),
+            int(row.alarms),
+            row.jobs,
+            row.last_at,
+        )
+        for row in connection.execute(ordered)
+    )
+    totals = Totals(count, int(incidents or 0))
+    cut = keys is not None and len(keys) >= _MATCHES
+    return Found(candidates, totals, _fleet(connection, query, today), today, cut)
+
+
+def jobs_in(
+    connection: Connection, subject: str, keys: Sequence[str], since: datetime | None
+) -> dict[str, int]:
+    """Count the jobs in which devices were named since a moment."""
+    table = subject_jobs.c
+    where = [table.subject == subject, table.subject_key.in_(keys), table.alarms > 0]
+    if since is not None:
+        where.append(table.last_at >= since)
+    rows = connection.execute(
+        sa.select(table.subject_key, sa.func.count()).where(*where).group_by(table.subject_key)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def clusters(connection: Connection) -> tuple[str, ...]:
+    """List the clusters in which a device was ever named."""
+    rows = connection.execute(sa.select(fleet_days.c.cluster).distinct().limit(200))
+    return tuple(sorted(row[0] for row in rows))
+
+
+def _columns(query: Query) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
+    suffix = "all" if query.days is None else str(query.days)
+    table = offender_windows.c
+    return table[f"incidents_{suffix}"], table[f"alarms_{suffix}"]
+
+
+def _ahead(query: Query, keys: Sequence[str] | None) -> sa.Select[Any]:
+    table = offender_windows.c
+    incidents, alarms = _columns(query)
+    where = [
+        table.subject == query.subject,
+        incidents >= query.incidents,
+        alarms >= query.alarms,
+        table.jobs >= query.jobs,
+    ]
+    return sa.select(
+        table.subject_key,
+        table.cluster,
+        incidents.label("incidents"),
+        alarms.label("alarms"),
+        table.jobs,
+        table.strength,
+        table.last_at,
+    ).where(*where, *_named(query, table, keys))
+
+
+def _from_days(query: Query, keys: Sequence[str] | None, today: int) -> sa.Select[Any]:
+    days, ever = subject_days.c, offender_windows.c
+    first, last = query.day_range(today)
+    where = [days.subject == query.subject]
+    if first is not None:
+        where.append(days.day >= first)
+    if last is not None:
+        where.append(days.day <= last)
+    if query.checks:
+        where.append(days.family.in_(query.checks))
+    if query.kinds:
+        where.append(days.kind.in_(query.kinds))
+    if keys is not None:
+        where.append(days.subject_key.in_(keys))
+    incidents, alarms = sa.func.sum(days.incidents), sa.func.sum(days.alarms)
+    counted = (
+        sa.select(days.subject_key, incidents.label("incidents"), alarms.label("alarms"))
+        .where(*where)
+        .group_by(days.subject_key)
+        .having(incidents >= query.incidents, alarms >= query.alarms)
+        .subquery()
+    )
+    joined = counted.join(
+        offender_windows,
+        sa.and_(ever.subject == query.subject, ever.subject_key == counted.c.subject_key),
+    )
+    return (
+        sa.select(
+            counted.c.subject_key,
+            ever.cluster,
+            counted.c.incidents,
+            counted.c.alarms,
+            ever.jobs,
+            ever.strength,
+            ever.last_at,
+        )
+        .select_from(joined)
+        .where(ever.jobs >= query.jobs, *_named(query, ever, None))
+    )
+
+
+def _named(query: Query, table: Any, keys: Sequence[str] | None) -> list[sa.ColumnElement[bool]]:
+    where: list[sa.ColumnElement[bool]] = []
+    if query.clusters:
+        where.append(table.cluster.in_(query.clusters))
+    if keys is not None:
+        where.append(table.subject_key.in_(keys))
+    return where
+
+
+def _keys_like(connection: Connection, query: Query) -> list[str] | None:
+    """Find the devices whose name begins like the text; None without a text."""
+    if not query.q:
+        return None
+    if query.subject == "gpu":
+        return [str(hit.id) for hit in gpus_like(connection, query.q, _MATCHES)]
+    hits = nodes_like(connection, query.q, _MATCHES)
+    if query.subject == "node":
+        return [str(hit.id) for hit in hits]
+    return sorted({hit.instance_id for hit in hits if hit.instance_id})
+
+
+def _fleet(connection: Connection, query: Query, today: int) -> Fleet:
+    table = fleet_days.c
+    first, last = query.day_range(today)
+    where: list[sa.ColumnElement[bool]] = []
+    if first is not None:
+        where.append(table.day >= first)
+    if last is not None:
+        where.append(table.day <= last)
+    if query.clusters:
+        where.append(table.cluster.in_(query.clusters))
+    asked: list[sa.ColumnElement[bool]] = []
+    if query.checks:
+        asked.append(table.family.in_(query.checks))
+    if query.kinds:
+        asked.append(table.kind.in_(query.kinds))
+    incidents = connection.execute(
+        sa.select(sa.func.sum(table.incidents)).where(*where, *asked)
+    ).scalar()
+    seconds = connection.execute(
+        sa.select(sa.func.sum(table.audited_gpu_seconds)).where(*where)
+    ).scalar()
+    return Fleet(int(incidents or 0), float(seconds or 0.0) / 3600)

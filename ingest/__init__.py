@@ -1,0 +1,1 @@
+"""What comes in, from whom, and is it well formed?"""
