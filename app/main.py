@@ -12,6 +12,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.actions.casework import Policy
+from app.api import alarms as alarms_api
+from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
 from app.config import Settings
 from app.context import Context
@@ -45,6 +47,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings.router,
     settings_tokens.router,
     settings_people.router,
+    alarms_api.router,
+    resume_floor_api.router,
     intake.router,
 )
 
