@@ -48,13 +48,14 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported(module: ast.Module) -> Iterator[tuple[str, int]]:
-    """Give every imported module with its line, wherever the import stands."""
+    """Give every imported module or name of a module with its line, wherever the import stands."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module, node.lineno
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
 
 
 def where(path: Path, line: int) -> str:
