@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.store.columns import micros
-from app.store.intake.case_rows import CaseBook, subject_of
+from app.store.intake.case_rows import CaseBook, Subject, subject_of
 from app.store.intake.finding_rows import FindingRow, incident_id, write_findings
 from ingest.documents import AlarmPost
 from ingest.group import Group
@@ -60,9 +60,7 @@ def settle(group: Group, alarms: Sequence[Derived], resolved: bool = False) -> N
     """Write findings, incidents and cases; `resolved`: the alarms were known, their places not."""
     book = CaseBook(group.connection)
     book.load(
-        subject_of(draft.gpu_id, draft.node_id, group.job_id(one.post.envelope))
-        for one in alarms
-        for draft in one.drafts
+        _subject(draft, group.job_id(one.post.envelope)) for one in alarms for draft in one.drafts
     )
     rows = [
         _row(group, book, one, ordinal, draft)
@@ -77,19 +75,32 @@ def settle(group: Group, alarms: Sequence[Derived], resolved: bool = False) -> N
     group.cases.update(one.id for one in book.touched.values() if one.changed)
 
 
+def _subject(draft: Draft, job_id: int) -> Subject:
+    """Choose what a finding's case is about.
+
+    An alarm that names half of a job is a case of the job: a case for each of thousands of GPUs
+    would bury the docket and accuse them.
+    """
+    if draft.finding.software_first:
+        return subject_of(None, None, job_id)
+    return subject_of(draft.gpu_id, draft.node_id, job_id)
+
+
 def _row(group: Group, book: CaseBook, one: Derived, ordinal: int, draft: Draft) -> FindingRow:
     envelope, finding = one.post.envelope, draft.finding
     job, at = group.job_id(envelope), micros(envelope.at)
     case = book.join(
-        subject_of(draft.gpu_id, draft.node_id, job),
+        _subject(draft, job),
         alarm_id=one.alarm_id,
         at=at,
         cluster=envelope.cluster,
-        node_id=draft.node_id,
+        node_id=None if finding.software_first else draft.node_id,
         job_id=job,
         now=micros(group.now),
     )
+    # Where software is the first guess one incident of the job stands for all that it names.
     device = (draft.gpu_id, draft.node_id, finding.rank)
+    device = (None, None, None) if finding.software_first else device
     cautions = [{"code": caution.code, "text": caution.text} for caution in finding.cautions]
     return FindingRow(
         alarm_id=one.alarm_id,

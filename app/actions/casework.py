@@ -81,13 +81,14 @@ def _judge(
     )
     said = recommend(facts)
     newest = found[0]
+    leading = next((one for one in found if one.rule is not None), newest)
     rows.write_judgement(
         connection,
         case.id,
         {
             "standing": said.status_class,
-            "rule": newest.rule,
-            "rank": newest.rank,
+            "rule": leading.rule,
+            "rank": leading.rank,
             "headline": said.headline,
             "advice": said.what_to_do,
             "urgency": said.urgency,
@@ -95,7 +96,7 @@ def _judge(
         },
     )
     if case.status == "open":
-        _propose(connection, case, said, newest, now, policy)
+        _propose(connection, case, said, leading, now, policy)
 
 
 def _of_the_table(found: Sequence[rows.KeptFinding]) -> tuple[Finding, ...]:

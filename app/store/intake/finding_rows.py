@@ -14,7 +14,14 @@ from app.store import ids
 from app.store.columns import moment
 from app.store.intake.offender_rows import Naming, count_namings
 from app.store.intake.upsert import by_id, chunks, insert, merge
-from app.store.tables import findings, incidents, offender_windows, subject_days, subject_jobs
+from app.store.tables import (
+    findings,
+    incidents,
+    jobs,
+    offender_windows,
+    subject_days,
+    subject_jobs,
+)
 
 
 @dataclass(slots=True)
@@ -87,8 +94,8 @@ def _count(
     begun: set[int] = set()
     namings = []
     for row in rows:
-        if row.gpu_id is None and row.node_id is None and row.instance_id is None:
-            continue
+        if row.software_first or (row.gpu_id, row.node_id, row.instance_id) == (None, None, None):
+            continue  # nothing is held against a device
         first = row.incident_id in new and row.incident_id not in begun
         begun.add(row.incident_id)
         namings.append(
@@ -160,20 +167,16 @@ def _recount(
         left = connection.execute(
             sa.select(findings, incidents.c.first_at)
             .join(incidents, incidents.c.id == findings.c.incident_id)
-            .where(where)
+            .where(where, findings.c.software_first.is_(False))
             .order_by(findings.c.occurred_at, findings.c.alarm_id)
         ).all()
-        only = {"gpu": (True, False, False), "node": (False, True, False)}.get(
-            subject, (False, False, True)
-        )
-        count_namings(connection, _namings_of(connection, left, only), now, fleet_too=False)
+        count_namings(connection, _namings_of(connection, left, subject), now, fleet_too=False)
 
 
 def _namings_of(
-    connection: Connection, rows: Sequence[sa.Row[Any]], only: tuple[bool, bool, bool]
+    connection: Connection, rows: Sequence[sa.Row[Any]], subject: str
 ) -> list[Naming]:
-    from app.store.tables import jobs
-
+    """Name only the device that is counted: the others of a finding have their counts."""
     clusters = {
         row.id: row.cluster
         for row in by_id(connection, jobs, {row.job_id for row in rows}, (jobs.c.id, jobs.c.cluster))
@@ -188,9 +191,9 @@ def _namings_of(
                 row.alarm_id,
                 row.job_id,
                 clusters[row.job_id],
-                row.gpu_id if only[0] else None,
-                row.node_id if only[1] else None,
-                row.instance_id if only[2] else None,
+                row.gpu_id if subject == "gpu" else None,
+                row.node_id if subject == "node" else None,
+                row.instance_id if subject == "instance" else None,
                 row.family,
                 row.kind,
                 row.occurred_at,
@@ -213,9 +216,9 @@ def _merge_incident(merged: dict[int, dict[str, Any]], row: FindingRow, count: b
             "job_id": row.job_id,
             "code_digest": row.code_digest,
             "kind": row.kind,
-            "gpu_id": row.gpu_id,
-            "node_id": row.node_id,
-            "instance_id": row.instance_id,
+            "gpu_id": None if row.software_first else row.gpu_id,
+            "node_id": None if row.software_first else row.node_id,
+            "instance_id": None if row.software_first else row.instance_id,
             "case_id": row.case_id,
             "first_at": at,
             "last_at": at,
