@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.actions.casework import Policy
+from app.actions.executor import Executor
 from app.api import alarms as alarms_api
 from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
@@ -23,7 +25,9 @@ from app.web.metrics import Metrics
 from app.web.middleware import Frame
 from app.web.pages import (
     audit,
+    docket,
     offenders,
+    proposals,
     search,
     settings,
     settings_people,
@@ -42,6 +46,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     sign_in.router,
     search.router,
+    proposals.router,
+    docket.router,
     offenders.router,
     audit.router,
     settings.router,
@@ -84,6 +90,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     app.state.context = context
     app.state.metrics = metrics
     app.state.person_of = sessions.person_of
+    app.state.executor = Executor(context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -92,8 +99,10 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
 
 def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.executor.start()
         yield
+        await run_in_threadpool(app.state.executor.stop)
         if context is not None:
             context.store.close()
 

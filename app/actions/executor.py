@@ -16,6 +16,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from starlette.requests import HTTPConnection
+
 from app.actions import decide, execute, verify
 from app.context import Context
 from app.store import proposals
@@ -141,3 +143,9 @@ class Executor:
             log.warning("the executor waits for the database: %s", error)
         except Exception:
             log.exception("the executor met a fault of ours and goes on")
+
+
+def executor_of(request: HTTPConnection) -> Executor:
+    """Give the executor of the application that serves this request."""
+    executor: Executor = request.app.state.executor
+    return executor

@@ -1,0 +1,172 @@
+"""What would this action do, who decides it, and what came of it?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.actions import preview, undo, verify
+from app.actions.decide import Choice, Decider, decide
+from app.actions.execute import port_of
+from app.actions.executor import executor_of
+from app.context import context_of
+from app.errors import Problem, not_found
+from app.store import ids
+from app.store.people import Person
+from app.web import proposal_view
+from app.web.addresses import read_id
+from app.web.proposal_view import Subject
+from app.web.rendering import done, render
+from app.web.security import Operator, Viewer
+
+router = APIRouter(include_in_schema=False)
+
+WAIT_S = 3.0
+
+Text = Annotated[str, Form(max_length=2_000)]
+Version = Annotated[int, Form(ge=0, le=2**31 - 1)]
+
+
+def decider(person: Person) -> Decider:
+    """Let a person decide with the role that the person has."""
+    return Decider(person.name, person.role)
+
+
+def _subject(request: Request, proposal_id: str) -> Subject:
+    with context_of(request).store.reading() as connection:
+        about = proposal_view.subject(connection, read_id(proposal_id, "proposal"))
+    if about is None:
+        raise not_found("no proposal with this id")
+    return about
+
+
+@router.get("/proposals/{proposal_id}")
+def proposal(request: Request, person: Viewer, proposal_id: str) -> Response:
+    """Show a proposal: the live preview while it is open, its life afterwards."""
+    context = context_of(request)
+    about = _subject(request, proposal_id)
+    shown = None
+    if about.proposal.status == "proposed":
+        shown = preview.preview(context, about.proposal)
+    return render(
+        request,
+        "proposal.html",
+        about=about,
+        shown=shown,
+        will_happen=proposal_view.will_happen(about, shown) if shown else [],
+        loses=proposal_view.loses(shown) if shown and about.proposal.destroys else [],
+        life=proposal_view.life(about.proposal),
+        cluster=port_of(context, about.proposal.cluster).status(),
+    )
+
+
+@router.post("/proposals/{proposal_id}/approve")
+def approve(
+    request: Request,
+    person: Operator,
+    proposal_id: str,
+    evidence_version: Version,
+    reason: Text = "",
+    node_uid: Text = "",
+    node: Text = "",
+) -> Response:
+    """Approve, let it be carried out, and say what came of it."""
+    context = context_of(request)
+    about = _subject(request, proposal_id)
+    here = f"/proposals/{proposal_id}"
+    if about.proposal.destroys and node.strip() != about.proposal.node_name:
+        return done(request, here, "The node’s name was not typed as it is. Nothing was approved.")
+    choice = Choice("approved", evidence_version, reason.strip(), node_uid or None)
+    try:
+        decided = decide(context, about.proposal.id, decider(person), choice)
+    except Problem as problem:
+        return _say(request, here, problem)
+    after = executor_of(request).wait_for(decided.id, WAIT_S)
+    at = decided.decided_at or context.now()
+    return done(request, here, proposal_view.done_words(after, person.name, at))
+
+
+@router.post("/proposals/{proposal_id}/reject")
+def reject(
+    request: Request,
+    person: Operator,
+    proposal_id: str,
+    evidence_version: Version,
+    reason: Text = "",
+) -> Response:
+    """Reject a proposal; nothing is sent anywhere."""
+    context = context_of(request)
+    about = _subject(request, proposal_id)
+    choice = Choice("rejected", evidence_version, reason.strip())
+    try:
+        decided = decide(context, about.proposal.id, decider(person), choice)
+    except Problem as problem:
+        return _say(request, f"/proposals/{proposal_id}", problem)
+    at = decided.decided_at or context.now()
+    words = f"{about.title}: rejected by {person.name} at {at:%H:%M:%S} UTC. Nothing was changed."
+    return done(request, f"/proposals/{proposal_id}", words)
+
+
+def _say(request: Request, here: str, problem: Problem) -> Response:
+    """Bring the person back to the page with the reason; a missing proposal stays an error."""
+    if problem.status != 409:
+        raise problem
+    return done(request, here, problem.message)
+
+
+@router.get("/proposals/{proposal_id}/undo")
+def preview_undo(request: Request, person: Viewer, proposal_id: str) -> Response:
+    """Show what lifting a cordon would do now."""
+    about = _subject(request, proposal_id)
+    if about.proposal.action != "cordon":
+        raise not_found("no cordon with this id")
+    shown = preview.of_uncordon(context_of(request), about.proposal)
+    return render(request, "undo.html", about=about, shown=shown)
+
+
+@router.post("/proposals/{proposal_id}/undo")
+def lift(
+    request: Request,
+    person: Operator,
+    proposal_id: str,
+    reason: Text = "",
+    node_uid: Text = "",
+) -> Response:
+    """Lift a cordon of ours and say what came of it."""
+    context = context_of(request)
+    cordon_id = read_id(proposal_id, "proposal")
+    try:
+        written = undo.undo(context, cordon_id, decider(person), reason.strip(), node_uid or None)
+    except Problem as problem:
+        return _say(request, f"/proposals/{proposal_id}", problem)
+    after = executor_of(request).wait_for(written.id, WAIT_S)
+    at = written.decided_at or context.now()
+    words = proposal_view.done_words(after, person.name, at)
+    return done(request, f"/proposals/{ids.show(written.id)}", words)
+
+
+@router.post("/proposals/{proposal_id}/read-again")
+def read_again(request: Request, person: Operator, proposal_id: str) -> Response:
+    """Read the cluster for an action whose outcome is unknown."""
+    here = f"/proposals/{proposal_id}"
+    row_id = read_id(proposal_id, "proposal")
+    try:
+        after = verify.read_again(context_of(request), row_id, person.name)
+    except Problem as problem:
+        return _say(request, here, problem)
+    return done(request, here, f"Read by {person.name}. {after.outcome}")
+
+
+@router.post("/proposals/{proposal_id}/ask-again")
+def ask_again(request: Request, person: Operator, proposal_id: str) -> Response:
+    """Propose the same action anew."""
+    row_id = read_id(proposal_id, "proposal")
+    try:
+        written = undo.ask_again(context_of(request), row_id, decider(person))
+    except Problem as problem:
+        return _say(request, f"/proposals/{proposal_id}", problem)
+    words = f"Proposed again by {person.name}. Nothing was changed yet."
+    return done(request, f"/proposals/{ids.show(written.id)}", words)
