@@ -1,0 +1,145 @@
+"""In which order do the devices of a query come, and what number stands behind each?
+
+P is scored for the devices listed.  Where P or the rate decides the order, the most telling
+`SCORED` devices are scored and put in order; the counts put everything else in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.actions.scoring import gpu_history
+from app.store.connection import Connection
+from app.store.offender_devices import Device, describe
+from app.store.offender_reading import Candidate, Fleet, Query, Totals, find, jobs_in
+from witness.rules.repeat_offenders import (
+    AgainstFleet,
+    PastIncident,
+    Rate,
+    Recurrence,
+    against_fleet,
+    rate,
+    recurrence,
+)
+from witness.rules.score import Score, score
+
+SCORED = 100
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One device with its place; `score` None: nothing that is scored, `hours` None: unknown."""
+
+    place: int
+    candidate: Candidate
+    device: Device
+    jobs: int
+    score: Score | None
+    hours: float | None
+    rate: Rate | None
+    against: AgainstFleet | None
+    recurrence: Recurrence | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One stretch of the ranking; `since` and `until` bound the window, None where it is open.
+
+    `reach` devices can be paged through in this order.
+    """
+
+    rows: tuple[Ranked, ...]
+    totals: Totals
+    fleet: Fleet
+    since: datetime | None
+    until: datetime | None
+    reach: int
+    cut: bool
+
+
+def rank(
+    connection: Connection, query: Query, now: datetime, recurs_days: int, offset: int, limit: int
+) -> Ranking:
+    """Rank devices; `offset` and `limit` cut the answer."""
+    by_count = query.order == "incidents"
+    start, many = (offset, limit) if by_count else (0, SCORED)
+    found = find(connection, query, now, start, many)
+    first, last = query.day_range(found.today)
+    since = None if first is None else _EPOCH + timedelta(days=first)
+    until = None if last is None else _EPOCH + timedelta(days=last + 1)
+    devices = describe(connection, found.candidates)
+    keys = [one.key for one in found.candidates]
+    touched = jobs_in(connection, query.subject, keys, since)
+    rows = [
+        _ranked(candidate, device, touched.get(candidate.key, 0), since, until, now, recurs_days)
+        for candidate, device in zip(found.candidates, devices, strict=True)
+    ]
+    rows = [row for row in rows if row[2] >= query.jobs]
+    if not by_count:
+        rows.sort(key=_by_p if query.order == "p" else _by_rate)
+        rows = rows[offset : offset + limit]
+    ranked = tuple(
+        Ranked(offset + place, *row[:6], _against(row, found.fleet), row[6])
+        for place, row in enumerate(rows, 1)
+    )
+    reach = found.totals.devices if by_count else min(found.totals.devices, SCORED)
+    return Ranking(ranked, found.totals, found.fleet, since, until, reach, found.cut)
+
+
+_Row = tuple[Candidate, Device, int, Score | None, float | None, Rate | None, Recurrence | None]
+
+
+def _ranked(
+    candidate: Candidate,
+    device: Device,
+    jobs: int,
+    since: datetime | None,
+    until: datetime | None,
+    now: datetime,
+    recurs_days: int,
+) -> _Row:
+    hours = _hours(device, since, until, now)
+    scores = [score(gpu_history(past.incidents, past.stretches, now)) for past in device.scored]
+    worst = max((one for one in scores if one is not None), key=lambda one: one.p, default=None)
+    observed = None if hours is None else rate(candidate.incidents, hours)
+    return candidate, device, jobs, worst, hours, observed, _recurs(device, recurs_days)
+
+
+def _hours(
+    device: Device, since: datetime | None, until: datetime | None, now: datetime
+) -> float | None:
+    """Sum the audited GPU-hours in the window; None where no pass is known."""
+    first, last = since or _EPOCH, until or now
+    hours = sum(one.hours_between(first, last) for one in device.stretches)
+    return hours or None
+
+
+def _recurs(device: Device, within_days: int) -> Recurrence | None:
+    if len(device.incidents) < 2:
+        return None
+    newest = device.incidents[-1]
+    past = [
+        PastIncident(
+            one.first_at, one.job, one.rank, one.kind, "gpu" if device.gpu_id else "instance"
+        )
+        for one in device.incidents[:-1]
+    ]
+    return recurrence(past, newest.first_at, within_days, newest.kind)
+
+
+def _against(row: _Row, fleet: Fleet) -> AgainstFleet | None:
+    candidate, hours = row[0], row[4]
+    if hours is None or fleet.audited_gpu_hours <= 0:
+        return None
+    return against_fleet(candidate.incidents, hours, fleet.incidents, fleet.audited_gpu_hours)
+
+
+def _by_p(row: _Row) -> tuple[float, float, str]:
+    return -(row[3].p if row[3] else -1.0), -row[0].incidents, row[0].key
+
+
+def _by_rate(row: _Row) -> tuple[float, float, str]:
+    """Order by the lower end of the rate, so that few hours do not lead; unknown comes last."""
+    return -(row[5].low if row[5] else -1.0), -row[0].incidents, row[0].key
