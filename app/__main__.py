@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.commands import keys
+from app.commands.migrate import migrate
 from app.commands.serve import serve
 
 commands = typer.Typer(
@@ -14,6 +15,7 @@ commands = typer.Typer(
     pretty_exceptions_enable=False,
 )
 commands.command()(serve)
+commands.command()(migrate)
 commands.command()(keys.link)
 commands.add_typer(keys.token_commands, name="token")
 commands.add_typer(keys.audit_commands, name="audit")

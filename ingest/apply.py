@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy.engine import Connection
-
 from app.actions.casework import Policy, judge_cases
 from app.store.columns import micros
+from app.store.connection import Connection
 from app.store.intake.document_rows import write_documents
 from app.store.intake.job_rows import write_jobs
 from ingest.apply_alarms import AlarmIntake
@@ -23,9 +22,10 @@ from ingest.late_alarms import place_late
 
 
 def apply_posts(
-    connection: Connection, posts: Sequence[Post], policy: Policy | None = None
+    connection: Connection, documents: Sequence[Post], policy: Policy | None = None
 ) -> list[Receipt]:
     """Write documents and everything that follows; give a receipt for each, in order."""
+    posts = documents
     group = Group(connection, posts)
     _load_attempts(group, posts)
     receipts: dict[int, Receipt] = {}

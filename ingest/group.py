@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy.engine import Connection
-
 from app.store.columns import micros
+from app.store.connection import Connection
 from app.store.intake.attempt_book import Attempt, AttemptBook
 from app.store.intake.document_rows import next_document_ids
 from app.store.intake.job_rows import JobTouch, job_id

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy.engine import Connection
-
+from app.store.connection import Connection
 from app.store.intake.attempt_book import Attempt
 from app.store.intake.map_links import maps_of
 from app.store.intake.rank_map_rows import gpu_id, node_id, topology_of
@@ -34,7 +33,6 @@ class Placed:
             return None, None, None
         machine = node_id(self.cluster, place.node, place.instance_id)
         return machine, gpu_id(place.gpu_uuid), place.instance_id
-
 
 
 class Placing:
