@@ -120,11 +120,12 @@ class AlarmIntake:
             derived.append(Derived(one.alarm_id, one.post, drafts))
             row = self._row(one, placed.state)
             # Repeats within the group are counted with all other repeats.
-            rows.append({**row, **verdict(drafts), "received": 1, "reporters": reporters[one.alarm_id]})
+            counted = {"received": 1, "reporters": reporters[one.alarm_id]}
+            rows.append({**row, **verdict(drafts), **counted})
         settle(group, derived)
         alarm_rows.insert_alarms(group.connection, rows)
         alarm_rows.mark_conflicts(group.connection, {one.base_key for one in new})
-        seen = []
+        seen: list[tuple[int, str, str]] = []
         for one in new:
             envelope, at = one.post.envelope, micros(one.post.envelope.at)
             seen.append((at, envelope.cluster, one.post.alarm.check_family))

@@ -76,7 +76,14 @@ class FactIntake:
         write_receipts(
             self._group.connection,
             [
-                (receipt, kinds[receipt], count - known.get(receipt, 0), at, at, first.get(receipt, 0))
+                (
+                    receipt,
+                    kinds[receipt],
+                    count - known.get(receipt, 0),
+                    at,
+                    at,
+                    first.get(receipt, 0),
+                )
                 for receipt, count in counted.items()
             ],
         )
@@ -169,7 +176,15 @@ def _identity(post: Post, attempt: Attempt | None) -> tuple[object, ...]:
     """Say what makes a document the same as one that came before, apart from when it came."""
     start = attempt.id if attempt else None
     if isinstance(post, PassesPost):
-        return (start, post.check, post.first_step, post.last_step, post.count, post.mode, post.peer_offset)
+        return (
+            start,
+            post.check,
+            post.first_step,
+            post.last_step,
+            post.count,
+            post.mode,
+            post.peer_offset,
+        )
     if isinstance(post, CheckpointsPost):
         return (start, repr(post.checkpoints))
     if isinstance(post, ReplayPost):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from app.store import ids
 from app.store.columns import micros
 from app.store.intake.attempt_book import SAME_START_US, Attempt
 from app.store.intake.document_rows import known_receipts, write_receipts
 from app.store.intake.map_links import MapLink, maps_of, write_links
-from app.store.intake.rank_map_rows import MapRow, content_hash, resolve_short_ids, write_map
+from app.store.intake.rank_map_rows import (
+    MapContent,
+    MapRow,
+    content_hash,
+    resolve_short_ids,
+    write_map,
+)
 from ingest.documents import RankMapPost, Receipt
 from ingest.group import Group, describe
 from witness.rules.topology import Place
@@ -36,21 +43,16 @@ class MapIntake:
         else:
             document = group.keep(place)
             rows = resolve_short_ids(group.connection, envelope.cluster, rows)
-        map_id = write_map(
-            group.connection,
-            envelope.cluster,
-            post.world_size,
-            post.gpus_per_node,
-            post.peer_offset,
-            rows,
-            at,
-            micros(envelope.received_at),
-            digest,
+        content = MapContent(
+            envelope.cluster, post.world_size, post.gpus_per_node, post.peer_offset, rows, digest
         )
+        received = micros(envelope.received_at)
+        map_id = write_map(group.connection, content, at, received)
         if not before:
             self._link(attempt, post, map_id, at, document)
-        received = micros(envelope.received_at)
-        write_receipts(group.connection, [(receipt_id, "rank_map", 1, received, received, document)])
+        write_receipts(
+            group.connection, [(receipt_id, "rank_map", 1, received, received, document)]
+        )
         return Receipt("rank_map", job.id, bool(before), before + 1)
 
     def _attempt(self, post: RankMapPost, job: int, at: int, map_id: int) -> Attempt:

@@ -19,7 +19,8 @@ async def read_body(request: Request, limit_mib: float) -> bytes:
         raise _too_large(limit_mib)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "deflate", ""):
-        raise Refused(415, "unsupported_encoding", f"Content-Encoding {encoding[:40]!a}: send gzip or none")
+        words = f"Content-Encoding {encoding[:40]!a} is not known: send gzip or none"
+        raise Refused(415, "unsupported_encoding", words)
     parts: list[bytes] = []
     size = 0
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in ("gzip", "deflate") else None
@@ -41,13 +42,14 @@ def _unpacked(unpack: zlib._Decompress, part: bytes, room: int) -> bytes:
     try:
         return unpack.decompress(part, max(room, 1))
     except zlib.error as error:
-        raise Refused(400, "bad_encoding", f"the body is not compressed as declared: {error}") from None
+        words = f"the body is not compressed as declared: {error}"
+        raise Refused(400, "bad_encoding", words) from None
 
 
 def _too_large(limit_mib: float) -> Refused:
     return Refused(
         413,
         "too_large",
-        f"a document may have at most {limit_mib:g} MiB; send several, or raise WITNESS_BODY_LIMIT_MIB "
-        "(and the limit of a proxy in between)",
+        f"a document may have at most {limit_mib:g} MiB; send several, or raise "
+        "WITNESS_BODY_LIMIT_MIB (and the limit of a proxy in between)",
     )

@@ -15,10 +15,8 @@ from ingest.parse import Arrival, read_post
 from ingest.placing import Placing
 
 
-def place_late(
-    group: Group, new_ids: Collection[int], attempts: set[int], jobs: set[int]
-) -> None:
-    """Derive anew the alarms that wait for maps of these attempts, or of any start of these jobs."""
+def place_late(group: Group, new_ids: Collection[int], attempts: set[int], jobs: set[int]) -> None:
+    """Derive anew the alarms that wait for maps of these attempts, or of a start of these jobs."""
     placing = Placing(group.connection)
     moved: list[Derived] = []
     words = []

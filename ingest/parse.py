@@ -130,7 +130,8 @@ def _rank_map(envelope: Envelope, document: Mapping[str, Any]) -> RankMapPost:
         seen.add(row.place.rank)
     largest = max(seen) + 1
     if world_size is not None and largest > world_size:
-        raise invalid("world_size", f"at least {largest}, since rank {largest - 1} is listed", world_size)
+        expected = f"at least {largest}, since rank {largest - 1} is listed"
+        raise invalid("world_size", expected, world_size)
     return RankMapPost(
         envelope,
         world_size or largest,

@@ -236,8 +236,8 @@ LINES_BODY: dict[str, Any] = {
             "application/x-ndjson": {
                 "schema": {
                     "type": "string",
-                    "description": "One JSON document a line, each with its `kind`: alarm, rank_map, "
-                    "passes, checkpoints, replay, elastic_event.",
+                    "description": "One JSON document a line, each with its `kind`: alarm, "
+                    "rank_map, passes, checkpoints, replay, elastic_event.",
                 }
             }
         },

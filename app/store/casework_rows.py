@@ -88,7 +88,7 @@ def read_cases(connection: Connection, case_ids: Iterable[int]) -> list[CaseRow]
         cases.c.last_alarm_at,
     )
     query = sa.select(*columns).select_from(joined).where(cases.c.id.in_(sorted(case_ids)))
-    return [CaseRow(*row) for row in connection.execute(query)]
+    return [CaseRow(*tuple(row)) for row in connection.execute(query)]
 
 
 def newest_findings(connection: Connection, case_id: int) -> list[KeptFinding]:
@@ -112,9 +112,7 @@ def newest_findings(connection: Connection, case_id: int) -> list[KeptFinding]:
         .order_by(findings.c.occurred_at.desc(), findings.c.alarm_id, findings.c.ordinal)
         .limit(FINDINGS)
     )
-    return [
-        KeptFinding(*row[:7], _cautions(row[7]), *row[8:]) for row in connection.execute(query)
-    ]
+    return [KeptFinding(*row[:7], _cautions(row[7]), *row[8:]) for row in connection.execute(query)]
 
 
 def _cautions(text: str) -> tuple[tuple[str, str], ...]:

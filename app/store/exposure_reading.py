@@ -112,7 +112,7 @@ def device_incidents(
 def digest_devices(
     connection: Connection, digests: Sequence[str], since: datetime
 ) -> list[tuple[str | None, str]]:
-    """List (code digest, device) of recent incidents under these digests, at most 1,000 a digest."""
+    """List (code digest, device) of recent incidents, at most 1,000 of each digest."""
     found: list[tuple[str | None, str]] = []
     for digest in digests:
         query = (

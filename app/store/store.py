@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
 from app.store.database import StoreUnavailable, connect, is_unavailable
-from app.store.writer import Writer
+from app.store.writer import Apply, Writer
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Store:
     def open(
         cls,
         url: str,
-        apply: Callable[[Connection, Sequence[Any]], list[Any]],
+        apply: Apply,
         queue_limit: int = 20_000,
     ) -> Store:
         """Connect to the database and start the writer; `apply` writes documents."""

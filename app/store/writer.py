@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -24,6 +25,14 @@ from app.store.database import StoreUnavailable, is_unavailable, writing
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+class Apply(Protocol):
+    """Writes documents in a transaction; gives a result for each, in order."""
+
+    def __call__(self, connection: Connection, documents: Sequence[Any]) -> list[Any]:
+        """Write them."""
+
 
 # A larger group gains nothing more and makes the first of it wait.
 GROUP_LIMIT = 2_000
@@ -53,7 +62,7 @@ class Writer:
     def __init__(
         self,
         engine: Engine,
-        apply: Callable[[Connection, Sequence[Any]], list[Any]],
+        apply: Apply,
         queue_limit: int = 20_000,
     ) -> None:
         self._engine = writing(engine)
@@ -184,8 +193,8 @@ class Writer:
         # One of them broke the group: each item alone, so that it costs nobody else.
         log.error("a group of %d documents failed together: %r", len(together), results)
         for index in posted:
-            documents = group[index].documents
-            outcomes[index] = self._alone(connection, lambda c, d=documents: self._apply(c, d))
+            alone = partial(self._apply, documents=group[index].documents)
+            outcomes[index] = self._alone(connection, alone)
         return outcomes
 
     @staticmethod

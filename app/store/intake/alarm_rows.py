@@ -82,9 +82,7 @@ def count_repeats(
     if not repeats:
         return {}
     counted = (
-        sa.select(sa.func.count())
-        .where(alarm_reports.c.alarm_id == alarms.c.id)
-        .scalar_subquery()
+        sa.select(sa.func.count()).where(alarm_reports.c.alarm_id == alarms.c.id).scalar_subquery()
     )
     result: dict[int, tuple[int, int]] = {}
     for alarm_id in sorted(repeats):

@@ -189,7 +189,9 @@ class AttemptBook:
     def _rows(self, column: sa.Column[int], keys: Iterable[int]) -> list[Attempt]:
         # Raw integers: the intake counts in microseconds.
         columns = [
-            sa.type_coerce(attempts.c[name], sa.BigInteger) if name.endswith("_at") else attempts.c[name]
+            sa.type_coerce(attempts.c[name], sa.BigInteger)
+            if name.endswith("_at")
+            else attempts.c[name]
             for name in _READ
         ]
         rows = by_id(self._connection, attempts, keys, columns, column)

@@ -131,7 +131,9 @@ class CaseBook:
 
     def write(self, added: bool = True) -> None:
         """Insert new cases with empty words, merge counts of known ones."""
-        rows = [_row(touch, len(touch.alarm_ids) if added else 0) for touch in self.touched.values()]
+        rows = [
+            _row(touch, len(touch.alarm_ids) if added else 0) for touch in self.touched.values()
+        ]
         merge(
             self._connection,
             cases,
@@ -186,31 +188,39 @@ def _row(touch: CaseTouch, alarms: int) -> dict[str, Any]:
 def drop_or_recount(connection: Connection, case_ids: Iterable[int]) -> set[int]:
     """Recount cases that lost findings; remove those that nothing speaks of any more.
 
-    Gives the ids of the cases that stay.
+    A case that a person wrote on or decided about stays, closed.  Gives the ids of cases that
+    still have findings.
     """
-    wanted = set(case_ids)
     kept: set[int] = set()
-    for chunk in chunks(sorted(wanted), 500):
-        counts = dict(
-            connection.execute(
-                sa.select(findings.c.case_id, sa.func.count(findings.c.alarm_id.distinct()))
-                .where(findings.c.case_id.in_(chunk))
-                .group_by(findings.c.case_id)
-            ).all()  # type: ignore[arg-type]
+    for chunk in chunks(sorted(set(case_ids)), 500):
+        counted = connection.execute(
+            sa.select(findings.c.case_id, sa.func.count(findings.c.alarm_id.distinct()))
+            .where(findings.c.case_id.in_(chunk))
+            .group_by(findings.c.case_id)
         )
-        spoken = {
-            row[0]
-            for table in (notes, proposals)
-            for row in connection.execute(
-                sa.select(table.c.case_id).where(table.c.case_id.in_(chunk)).distinct()
-            )
-        }
-        for case_id in chunk:
-            if case_id in counts:
-                connection.execute(
-                    sa.update(cases).where(cases.c.id == case_id).values(alarms=counts[case_id])
-                )
-                kept.add(case_id)
-            elif case_id not in spoken:
-                connection.execute(sa.delete(cases).where(cases.c.id == case_id))
+        counts: dict[int, int] = {row[0]: row[1] for row in counted}
+        for case_id, count in counts.items():
+            connection.execute(sa.update(cases).where(cases.c.id == case_id).values(alarms=count))
+        kept |= counts.keys()
+        _drop(connection, [case_id for case_id in chunk if case_id not in counts])
     return kept
+
+
+def _drop(connection: Connection, empty: list[int]) -> None:
+    """Remove cases without findings, or close those in which a person took part."""
+    waiting = sa.and_(proposals.c.case_id.in_(empty), proposals.c.decided_at.is_(None))
+    connection.execute(sa.delete(proposals).where(waiting))
+    touched = {
+        row[0]
+        for table in (notes, proposals)
+        for row in connection.execute(
+            sa.select(table.c.case_id).where(table.c.case_id.in_(empty)).distinct()
+        )
+    }
+    gone = [case_id for case_id in empty if case_id not in touched]
+    connection.execute(sa.delete(cases).where(cases.c.id.in_(gone)))
+    connection.execute(
+        sa.update(cases)
+        .where(cases.c.id.in_(sorted(touched)))
+        .values(status="closed", closed_at=cases.c.last_alarm_at, alarms=0)
+    )

@@ -85,23 +85,20 @@ def _seconds(row: Mapping[str, Any]) -> float:
     return float((row["last_step"] - row["first_step"] + 1) * (row["step_time_s"] or 0.0))
 
 
-def sum_audits(
-    connection: Connection, beats: Mapping[int, tuple[str, int, int]]
-) -> None:
-    """Bring the audited seconds of attempts up to their coverage, and the fleet's by the difference.
+def sum_audits(connection: Connection, beats: Mapping[int, tuple[str, int, int]]) -> None:
+    """Bring audited seconds of attempts up to their coverage, the fleet's by the difference.
 
     `beats` gives, by attempt, its cluster, the time of its newest beat in microseconds, and the
     GPUs that took part.  Ring and weight passes cover the same steps: the larger sum counts.
     """
     if not beats:
         return
-    audited = dict(
-        connection.execute(
-            sa.select(coverage.c.attempt_id, sa.func.max(coverage.c.seconds))
-            .where(coverage.c.attempt_id.in_(sorted(beats)), coverage.c.check_name.in_(AUDITS))
-            .group_by(coverage.c.attempt_id)
-        ).all()  # type: ignore[arg-type]
+    summed = connection.execute(
+        sa.select(coverage.c.attempt_id, sa.func.max(coverage.c.seconds))
+        .where(coverage.c.attempt_id.in_(sorted(beats)), coverage.c.check_name.in_(AUDITS))
+        .group_by(coverage.c.attempt_id)
     )
+    audited: dict[int, float] = {row[0]: row[1] for row in summed}
     before = {
         row.id: row.audited_seconds
         for row in by_id(connection, attempts, audited, (attempts.c.id, attempts.c.audited_seconds))

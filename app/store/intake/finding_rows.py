@@ -173,13 +173,13 @@ def _recount(
         count_namings(connection, _namings_of(connection, left, subject), now, fleet_too=False)
 
 
-def _namings_of(
-    connection: Connection, rows: Sequence[sa.Row[Any]], subject: str
-) -> list[Naming]:
+def _namings_of(connection: Connection, rows: Sequence[sa.Row[Any]], subject: str) -> list[Naming]:
     """Name only the device that is counted: the others of a finding have their counts."""
     clusters = {
         row.id: row.cluster
-        for row in by_id(connection, jobs, {row.job_id for row in rows}, (jobs.c.id, jobs.c.cluster))
+        for row in by_id(
+            connection, jobs, {row.job_id for row in rows}, (jobs.c.id, jobs.c.cluster)
+        )
     }
     begun: set[int] = set()
     namings = []

@@ -45,9 +45,7 @@ def gpu_id(uuid: str | None) -> int | None:
     return None if uuid is None else ids.derive("gpu", uuid)
 
 
-def content_hash(
-    cluster: str, world_size: int, offset: int | None, rows: Sequence[MapRow]
-) -> str:
+def content_hash(cluster: str, world_size: int, offset: int | None, rows: Sequence[MapRow]) -> str:
     """Hash a placement, whatever the order of its rows."""
     return ids.digest("rank map", cluster, world_size, offset, _encode(rows))
 
@@ -87,18 +85,26 @@ def _completed(
     return replace(row, place=replace(row.place, gpu_uuid=fitting[0]))
 
 
-def write_map(
-    connection: Connection,
-    cluster: str,
-    world_size: int,
-    gpus_per_node: int | None,
-    peer_offset: int | None,
-    rows: Sequence[MapRow],
-    at: int,
-    received_at: int,
-    digest: str,
-) -> int:
-    """Store a placement unless it is known, and note where its machines and GPUs were seen."""
+@dataclass(frozen=True, slots=True)
+class MapContent:
+    """What one rank map says; `digest` from `content_hash`."""
+
+    cluster: str
+    world_size: int
+    gpus_per_node: int | None
+    peer_offset: int | None
+    rows: Sequence[MapRow]
+    digest: str
+
+
+def write_map(connection: Connection, content: MapContent, at: int, received_at: int) -> int:
+    """Store a placement unless it is known, and note where its machines and GPUs were seen.
+
+    Times in microseconds.
+    """
+    cluster, rows, digest = content.cluster, content.rows, content.digest
+    world_size, gpus_per_node = content.world_size, content.gpus_per_node
+    peer_offset = content.peer_offset
     map_id = ids.derive("rank map", digest)
     machines = _machines(cluster, rows)
     devices = _devices(cluster, rows)
@@ -208,7 +214,9 @@ def _machines(
     return found
 
 
-def _devices(cluster: str, rows: Sequence[MapRow]) -> list[tuple[int, str, str, int | None, int | None]]:
+def _devices(
+    cluster: str, rows: Sequence[MapRow]
+) -> list[tuple[int, str, str, int | None, int | None]]:
     """List (gpu id, uuid, form, node id, index) of the rows that name a GPU."""
     known: dict[tuple[str | None, str | None], int | None] = {}
     found = []
@@ -259,4 +267,6 @@ def _see(
 
 def node_names(connection: Connection, node_ids: Iterable[int]) -> dict[int, str | None]:
     """Read the names of machines."""
-    return {row.id: row.name for row in by_id(connection, nodes, node_ids, (nodes.c.id, nodes.c.name))}
+    return {
+        row.id: row.name for row in by_id(connection, nodes, node_ids, (nodes.c.id, nodes.c.name))
+    }

@@ -73,7 +73,8 @@ def _statement(
 ) -> str:
     names = ", ".join(f'"{column}"' for column in columns)
     marks = ", ".join([mark] * len(columns))
-    statement = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'
+    # Names come from our own tables, never from a document.
+    statement = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'  # noqa: S608
     if how is None:
         return statement
     keys = ", ".join(f'"{name}"' for name in key)
@@ -114,12 +115,12 @@ def by_id(
     connection: Connection,
     table: sa.Table,
     ids: Iterable[Any],
-    columns: Sequence[sa.Column[Any]],
+    columns: Sequence[Any],
     key: sa.Column[Any] | None = None,
-) -> list[sa.Row[Any]]:
+) -> list[Any]:
     """Read the rows whose key (the id unless given) is among the ids."""
     column = table.c.id if key is None else key
-    found: list[sa.Row[Any]] = []
+    found: list[Any] = []
     for chunk in chunks(sorted(set(ids)), 500):
         found.extend(connection.execute(sa.select(*columns).where(column.in_(chunk))))
     return found

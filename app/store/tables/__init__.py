@@ -1,27 +1,13 @@
 """Which tables are there?  Facts first, then what is derived from them.
 
-Facts (documents, audit entries) are append-only.  Everything else follows from them by the rules
-and is kept up in the same transaction, O(1) a document.  Ids named "derived" come from `ids.derive`.
+Facts (documents, audit entries) are append-only.  Everything else follows from them by the
+rules and is kept up in the same transaction, O(1) a document.  Ids named "derived" come from
+`ids.derive`.
 Columns named *_at are `Instant`; steps are 64-bit; text that jobs choose (names) is never an id.
 """
 
 from __future__ import annotations
 
-from app.store.tables.facts import (
-    audit_entries,
-    documents,
-    receipts,
-)
-from app.store.tables.identity import (
-    attempt_maps,
-    attempts,
-    gpus,
-    jobs,
-    nodes,
-    placements,
-    rank_map_nodes,
-    rank_maps,
-)
 from app.store.tables.alarms import (
     alarm_reports,
     alarms,
@@ -42,6 +28,22 @@ from app.store.tables.coverage import (
     subject_days,
     subject_jobs,
 )
+from app.store.tables.facts import (
+    audit_entries,
+    documents,
+    receipts,
+)
+from app.store.tables.identity import (
+    attempt_maps,
+    attempts,
+    gpus,
+    jobs,
+    nodes,
+    placements,
+    rank_map_nodes,
+    rank_maps,
+)
+from app.store.tables.metadata import metadata
 from app.store.tables.offenders import WINDOWS, fleet_days, offender_windows
 from app.store.tables.people import (
     people,
@@ -50,7 +52,6 @@ from app.store.tables.people import (
     sign_in_links,
     tokens,
 )
-from app.store.tables.metadata import metadata
 
 __all__ = [
     "WINDOWS",

@@ -42,7 +42,9 @@ alarms = Table(
     Column("code_digest", Text),
     Column("map_state", Text, nullable=False),  # none, own, inferred, contradictory
     Column("resolved_at", Instant),  # when the map came, if after the alarm
-    Column("conflicts", Integer, nullable=False, default=0),  # other alarms of this attempt and step
+    Column(
+        "conflicts", Integer, nullable=False, default=0
+    ),  # other alarms of this attempt and step
     Column("rule", Text),  # most urgent matching row; None: no row matches
     Column("standing", Text, nullable=False),  # suspect, ambiguous, software, unknown
     Column("summary", Text, nullable=False),  # verdict in words
@@ -165,7 +167,9 @@ notes = Table(
 proposals = Table(
     "proposals",  # the row is the queue and the history of one action
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: case, action, ordinal
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False
+    ),  # derived: case, action, ordinal
     Column("case_id", BigInteger, ForeignKey("cases.id"), nullable=False),
     Column("action", Text, nullable=False),  # cordon, uncordon, replace, deep_health_check
     Column("ordinal", Integer, nullable=False),
@@ -181,7 +185,9 @@ proposals = Table(
     Column("evidence_version", Integer, nullable=False),
     Column("table_version", Text, nullable=False),
     Column("why", Text, nullable=False),
-    Column("blocked", Text),  # why it cannot be approved now, e.g. "not connected yet"; None: it can
+    Column(
+        "blocked", Text
+    ),  # why it cannot be approved now, e.g. "not connected yet"; None: it can
     Column("recommended_by", Text, nullable=False),  # rule id, or the person who asked
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant),

@@ -19,7 +19,9 @@ from app.store.tables.metadata import metadata
 passes = Table(
     "passes",  # one beat: passes of one check since the last beat, summed
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: attempt, check, steps, mode
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False
+    ),  # derived: attempt, check, steps, mode
     Column("attempt_id", BigInteger, nullable=False),
     Column("job_id", BigInteger, nullable=False),
     Column("check_name", Text, nullable=False),

@@ -20,7 +20,9 @@ from app.store.tables.metadata import metadata
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: cluster, namespace, name
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False
+    ),  # derived: cluster, namespace, name
     Column("cluster", Text, nullable=False),
     Column("namespace", Text, nullable=False),
     Column("name", Text, nullable=False),
@@ -38,7 +40,9 @@ jobs = Table(
 attempts = Table(
     "attempts",  # one start of a job
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: job, number, uid, start
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False
+    ),  # derived: job, number, uid, start
     Column("job_id", BigInteger, nullable=False),
     Column("series", BigInteger, nullable=False),  # derived: job, number; starts under one number
     Column("number", BigInteger),  # None: the job sends none, its rank maps tell its starts apart
@@ -56,7 +60,9 @@ attempts = Table(
     Column("framework", Text),
     Column("producer", Text),
     Column("step_time_s", Float),
-    Column("audited_seconds", Float, nullable=False, default=0.0),  # covered by ring or weight passes
+    Column(
+        "audited_seconds", Float, nullable=False, default=0.0
+    ),  # covered by ring or weight passes
     Index(None, "job_id", "started_at"),
     Index(None, "series"),
     Index(None, "rank_map_id"),
@@ -92,7 +98,9 @@ attempt_maps = Table(
 nodes = Table(
     "nodes",  # one machine under one name: another instance id behind the same name is another row
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # derived: cluster, name, instance
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False
+    ),  # derived: cluster, name, instance
     Column("cluster", Text, nullable=False),
     Column("name", Text),
     Column("search", Text),  # start of the name, case folded
