@@ -137,8 +137,9 @@ class KubernetesDouble:
         return self.store.get(_resource("nodes"), "", name)
 
     def events(self) -> list[Json]:
-        """Give all Events, in the core form."""
-        return self.store.list(_resource("events"), "")
+        """Give all Events, in the core form, the oldest first."""
+        found = self.store.list(_resource("events"), "")
+        return sorted(found, key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     def change(self, name: str, edit: Callable[[Json], None]) -> Json:
         """Change a node behind everybody's back, as another client would."""
