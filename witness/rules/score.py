@@ -120,6 +120,15 @@ class Score:
     p_if_f_at_upper: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeScore:
+    """A node's worst GPU; `several` marks a node on which two or more GPUs have incidents."""
+
+    worst: Score
+    gpus_with_incidents: int
+    several: bool
+
+
 @dataclass(slots=True)
 class _Ladder:
     """Walks a history; `odds` means nothing before the first scored incident."""
@@ -198,6 +207,14 @@ def score(
         clean_hours=ladder.clean_hours,
         p_if_f_at_upper=worst,
     )
+
+
+def node_score(gpus: Iterable[Score | None]) -> NodeScore | None:
+    """Score a node by its worst GPU; None where none of its GPUs has an incident."""
+    known = [one for one in gpus if one is not None]
+    if not known:
+        return None
+    return NodeScore(max(known, key=lambda one: one.odds), len(known), len(known) > 1)
 
 
 def _walk(events: tuple[Event, ...], parameters: Parameters, f: Mapping[str, float]) -> _Ladder:
