@@ -129,35 +129,25 @@ class CaseBook:
         ordinal = known[-1].ordinal + 1 if known else 1
         return ids.derive("case", subject.kind, subject.id, ordinal), ordinal
 
-    def write(self, added: bool = True) -> None:
-        """Insert new cases with empty words, merge counts of known ones."""
-        rows = [
-            _row(touch, len(touch.alarm_ids) if added else 0) for touch in self.touched.values()
-        ]
+    def write(self) -> None:
+        """Insert new cases with empty words, merge counts of known ones.
+
+        The newest alarm says where the device is and for whom it worked.
+        """
         merge(
             self._connection,
             cases,
-            rows,
-            {"alarms": "add", "first_alarm_at": "min", "evidence_version": "add"},
+            [_row(touch, len(touch.alarm_ids)) for touch in self.touched.values()],
+            {
+                "alarms": "add",
+                "first_alarm_at": "min",
+                "evidence_version": "add",
+                "last_alarm_at": "newest",
+                "last_alarm_id": "newest",
+                "job_id": "newest",
+                "node_id": "newest",
+            },
         )
-        self._move_on()
-
-    def _move_on(self) -> None:
-        """Let the newest alarm say where the device is and for whom it worked."""
-        for touch in self.touched.values():
-            self._connection.execute(
-                sa.update(cases)
-                .where(
-                    cases.c.id == touch.id,
-                    sa.type_coerce(cases.c.last_alarm_at, sa.BigInteger) <= touch.last_alarm_at,
-                )
-                .values(
-                    last_alarm_at=sa.literal(touch.last_alarm_at, sa.BigInteger),
-                    last_alarm_id=touch.last_alarm_id,
-                    job_id=touch.job_id,
-                    node_id=touch.node_id if touch.node_id is not None else cases.c.node_id,
-                )
-            )
 
 
 def _row(touch: CaseTouch, alarms: int) -> dict[str, Any]:

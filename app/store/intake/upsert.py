@@ -13,9 +13,10 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-Merge = Literal["set", "add", "max", "min", "fill", "or"]
+Merge = Literal["set", "add", "max", "min", "fill", "or", "newest"]
 # set: the new value; add: the sum; fill: the new value where there was none;
-# or: true once true; max and min: ignoring NULL.
+# or: true once true; max and min: ignoring NULL; newest: the new value, unless it is NULL or its
+# row's last_alarm_at is older than the old one's.
 
 # SQLite takes 32,766 parameters in a statement.
 CHUNK = 5_000
@@ -95,6 +96,9 @@ def _merged(table: str, column: str, kind: Merge) -> str:
         return f"COALESCE({old}, {new})"
     if kind == "or":
         return f"({old} OR {new})"
+    if kind == "newest":
+        newer = f'excluded."last_alarm_at" >= "{table}"."last_alarm_at"'
+        return f"CASE WHEN {newer} AND {new} IS NOT NULL THEN {new} ELSE {old} END"
     sign = ">" if kind == "max" else "<"
     return f"CASE WHEN {old} IS NULL OR {new} {sign} {old} THEN {new} ELSE {old} END"
 
