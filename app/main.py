@@ -25,6 +25,7 @@ from app.web.metrics import Metrics
 from app.web.middleware import Frame
 from app.web.pages import (
     audit,
+    decision_table,
     docket,
     offenders,
     proposals,
@@ -33,6 +34,7 @@ from app.web.pages import (
     settings_people,
     settings_tokens,
     sign_in,
+    timeline,
 )
 from ingest import routes as intake
 from ingest.apply import apply_posts
@@ -49,6 +51,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     proposals.router,
     docket.router,
     offenders.router,
+    decision_table.router,
+    timeline.router,
     audit.router,
     settings.router,
     settings_tokens.router,
