@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.store.timeline_lanes import OpenCase
+from app.store.timeline_cases import OpenCase
 from app.store.timeline_reading import AlarmRow, FindingRow
 from app.web.timeline.asked import By
 
