@@ -40,7 +40,7 @@ def codes(finding: Finding) -> list[str]:
     return [caution.code for caution in finding.cautions]
 
 
-PAIR = {"pairs": [[13, 5]]}
+PAIR: dict[str, Any] = {"pairs": [[13, 5]]}
 
 
 @pytest.mark.parametrize(

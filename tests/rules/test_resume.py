@@ -219,7 +219,7 @@ def test_trust(
 
 
 def test_the_floor_lies_before_every_open_window() -> None:
-    floor = resume_floor(KEPT, {"a": (221, 230), "b": (190, 210)})
+    floor = resume_floor(KEPT, [(221, 230), (190, 210)])
     assert floor.highest_step == 189
     assert floor.checkpoint is not None
     assert floor.checkpoint.step == 100

@@ -97,7 +97,7 @@ def test_the_published_table(history: list[Event], p: float, within: float) -> N
 
 
 def test_what_came_before_the_first_incident_proves_nothing() -> None:
-    before = [CleanHours(9000), TestPassed("dcgm", 0.7)]
+    before: list[Event] = [CleanHours(9000), TestPassed("dcgm", 0.7)]
     assert score(before) is None
     assert scored(*before, once("culprit")) == scored(once("culprit"))
 
@@ -128,7 +128,13 @@ def test_kinds_that_name_no_gpu_are_not_scored(kind: str) -> None:
 
 
 def test_the_ladder_multiplies_to_the_odds() -> None:
-    history = [once("transient"), clean(3), TestPassed("dcgm", 0.25), once("culprit"), clean(1)]
+    history: list[Event] = [
+        once("transient"),
+        clean(3),
+        TestPassed("dcgm", 0.25),
+        once("culprit"),
+        clean(1),
+    ]
     result = scored(*history)
     odds = 1.0
     for term in result.ladder:

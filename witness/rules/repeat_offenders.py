@@ -11,7 +11,12 @@ from witness.rules.gamma import poisson_at_least, poisson_interval
 RECURRENCE_DAYS = 90
 """A second incident within this many days recurs, whatever job and node are called by then."""
 
-KIND_WORDS = {"replayer": "wrong as replayer", "no_majority": "weights without majority"}
+KIND_WORDS = {
+    "replayer": "wrong as replayer",
+    "nonfinite": "gradient not finite",
+    "no_majority": "weights without majority",
+}
+"""Kinds whose code is not a word that a sentence can carry."""
 
 
 @dataclass(frozen=True, slots=True)

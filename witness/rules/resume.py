@@ -4,7 +4,7 @@ Tags record which checks had passed when a checkpoint was saved. They never prov
 clean, so no word here says so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -207,14 +207,12 @@ def trust(
     return "candidate"
 
 
-def resume_floor(
-    checkpoints: Sequence[Checkpoint], open_windows: Mapping[object, Window] | Iterable[Window]
-) -> ResumeFloor:
+def resume_floor(checkpoints: Sequence[Checkpoint], open_windows: Iterable[Window]) -> ResumeFloor:
     """Give the highest step that lies before every open suspect window of the job.
 
     `open_windows` are the windows of alarms that nobody has adjudicated as harmless.
     """
-    windows = list(open_windows.values() if isinstance(open_windows, Mapping) else open_windows)
+    windows = list(open_windows)
     if not windows:
         newest = max((one for one in checkpoints if one.committed), key=_step, default=None)
         return ResumeFloor(None, newest, "No open alarm of this job limits where it resumes.")

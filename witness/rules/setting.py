@@ -109,9 +109,10 @@ def _loose(alarm: Alarm) -> tuple[Pair, ...]:
 
 def _offset(pairs: tuple[Pair, ...], topology: Topology | None, world: int | None) -> int | None:
     """Give the offset that most pairs show; without pairs the map's, else None."""
-    if pairs and world:
-        steps = Counter((target - by) % world for target, by in pairs)
+    distinct = set(pairs)
+    if world:
+        steps = Counter((target - by) % world for target, by in distinct)
     else:
-        steps = Counter(target - by for target, by in pairs if target > by)
+        steps = Counter(target - by for target, by in distinct if target > by)
     likely = min(steps, key=lambda step: (-steps[step], step), default=0)
     return likely or (None if topology is None else topology.offset)
