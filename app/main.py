@@ -15,6 +15,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from app.actions.casework import Policy
 from app.actions.executor import Executor
 from app.api import alarms as alarms_api
+from app.api import cases as cases_api
+from app.api import proposals as proposals_api
 from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
 from app.config import Settings
@@ -59,6 +61,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings_people.router,
     alarms_api.router,
     resume_floor_api.router,
+    cases_api.router,
+    proposals_api.router,
     intake.router,
 )
 

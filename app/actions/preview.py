@@ -75,8 +75,13 @@ def preview(context: Context, proposal: Proposal) -> Preview:
         checks.append(
             Check("u", "NodeRecovery mode: unknown, this version does not ask the provider")
         )
-    refusal = rail.message if rail else _refusal(live, proposal)
+    reasons = (_refusal(live, proposal), rail.message if rail else None)
+    refusal = " ".join(_ended(reason) for reason in reasons if reason) or None
     return Preview(proposal, live, tuple(checks), refusal)
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith(".") else f"{sentence}."
 
 
 def _read(context: Context, port: ClusterPort, proposal: Proposal) -> Live:

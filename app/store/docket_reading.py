@@ -21,6 +21,9 @@ from app.store.tables import alarms, cases, documents, gpus, jobs, nodes, propos
 PERSON, CLUSTER, WATCHED = 0, 1, 2
 
 Key = tuple[int, int, int, int]  # group, urgency, last alarm in microseconds, id
+# Cluster and namespace outside which an asker sees nothing; None: no bound.
+Bound = tuple[str | None, str | None]
+EVERYWHERE: Bound = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +134,19 @@ def one(connection: Connection, case_id: int) -> DocketCase | None:
 
 
 def open_cases(
-    connection: Connection, show: str, wanted: Filters, after: Key | None, limit: int
+    connection: Connection,
+    show: str,
+    wanted: Filters,
+    after: Key | None,
+    limit: int,
+    bound: Bound = EVERYWHERE,
 ) -> tuple[DocketCase, ...]:
     """List open cases, the most urgent of each group first, after the place `after`."""
     group = _group()
     inner = (
         sa.select(*_COLUMNS, group.label("waits_for"))
         .select_from(_FROM)
-        .where(cases.c.status == "open", *_conditions(wanted))
+        .where(cases.c.status == "open", *_conditions(wanted), *_within(bound))
     )
     if show in ("suspect", "ambiguous", "software"):
         inner = inner.where(cases.c.standing == show)
@@ -163,13 +171,17 @@ def _after(listed: Any, after: Key) -> sa.ColumnElement[bool]:
 
 
 def closed_cases(
-    connection: Connection, wanted: Filters, after: Key | None, limit: int
+    connection: Connection,
+    wanted: Filters,
+    after: Key | None,
+    limit: int,
+    bound: Bound = EVERYWHERE,
 ) -> tuple[DocketCase, ...]:
     """List closed cases, the newest alarm first."""
     query = (
         sa.select(*_COLUMNS, sa.literal(WATCHED))
         .select_from(_FROM)
-        .where(cases.c.status == "closed", *_conditions(wanted))
+        .where(cases.c.status == "closed", *_conditions(wanted), *_within(bound))
     )
     at = sa.type_coerce(cases.c.last_alarm_at, sa.BigInteger)
     if after is not None:
@@ -204,6 +216,16 @@ def counts(connection: Connection, wanted: Filters) -> DocketCounts:
         number(), number(group=PERSON), number(group=CLUSTER), number(group=WATCHED),
         number("suspect"), number("ambiguous"), number("software"), int(closed),
     )  # fmt: skip
+
+
+def _within(bound: Bound) -> list[sa.ColumnElement[bool]]:
+    cluster, namespace = bound
+    found: list[sa.ColumnElement[bool]] = []
+    if cluster is not None:
+        found.append(cases.c.cluster == cluster)
+    if namespace is not None:
+        found.append(jobs.c.namespace == namespace)
+    return found
 
 
 def _conditions(wanted: Filters) -> list[sa.ColumnElement[bool]]:

@@ -103,9 +103,9 @@ def sure(case: DocketCase, certainty: Certainty | None, key: str) -> Sure:
         return Sure(None, no_bar(), why)
     score = certainty.score
     at_least = score.p_if_f_at_upper
-    note = ""
-    if at_least is not None and SHOWN_FROM <= at_least < score.p:
-        note = f"at least {in_digits(at_least)}"
+    if at_least is not None and not SHOWN_FROM <= at_least < score.p:
+        at_least = None
+    note = "" if at_least is None else f"at least {in_digits(at_least)}"
     return Sure(in_digits(score.p), p_bar(score.p, at_least, key), note)
 
 

@@ -143,6 +143,6 @@ def not_connected(proposal: Proposal) -> str:
 
 def _blocked(case: DocketCase, one: Proposal) -> Next:
     word = rails.action_word(one.action)
-    words = f"{case.advice} {word}: {not_connected(one)}."
+    words = f"{word} proposed; {not_connected(one)}."
     kind: Literal["to-destroy", ""] = "to-destroy" if one.destroys else ""
     return Next(words, f"Review {word.lower()}", _address(one), kind, one.created_at)

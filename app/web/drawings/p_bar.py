@@ -14,8 +14,10 @@ def in_digits(p: float) -> str:
     """Write P with two decimals, and with four where two would say 1.00 or 0.00."""
     if 0 < p < 0.005:
         return "0.01" if p >= 0.001 else "below 0.001"
-    if 0.995 <= p < 1:
-        return f"{min(p, 0.9999):.4f}"
+    if p > 0.9999:
+        return "over 0.9999"
+    if p >= 0.995:
+        return f"{p:.4f}"
     return f"{p:.2f}"
 
 
