@@ -76,9 +76,9 @@ class KubernetesApi:
         while True:
             step = {**query, "limit": str(PAGE), **({"continue": more} if more else {})}
             answer = self.get(path, step)
-            found = answer.get("items")
-            items.extend(found if isinstance(found, list) else [])
-            following = str((answer.get("metadata") or {}).get("continue") or "")
+            items.extend(_objects(answer.get("items")))
+            metadata = answer.get("metadata")
+            following = str(metadata.get("continue") or "") if isinstance(metadata, dict) else ""
             if not following or following == more:
                 return items
             more = following
@@ -174,3 +174,8 @@ def _document(text: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return parsed if isinstance(parsed, dict) else None
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    """Give the objects of a list; what is none is left out."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

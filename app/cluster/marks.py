@@ -82,7 +82,7 @@ def cordon_annotations(request: CordonRequest) -> dict[str, str]:
 
 def foreign_taints(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the node's taints without ours, each as it came, so that none loses a field."""
-    taints = raw.get("spec", {}).get("taints") or []
+    taints = (raw.get("spec") or {}).get("taints") or []
     return [dict(taint) for taint in taints if taint.get("key") != OUR_TAINT_KEY]
 
 
@@ -111,5 +111,5 @@ def uncordon_patch(raw: Mapping[str, Any], *, keep_unschedulable: bool) -> dict[
 
 def _version_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Give what binds a patch to the object that was read: its version and its uid."""
-    metadata = raw.get("metadata", {})
+    metadata = raw.get("metadata") or {}
     return {key: metadata[key] for key in ("resourceVersion", "uid") if metadata.get(key)}

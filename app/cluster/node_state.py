@@ -27,7 +27,7 @@ _WORDS_LIMIT = 200
 
 def read_node(raw: Mapping[str, Any]) -> NodeState:
     """Turn a node's JSON into its state; missing parts become None or empty, never a guess."""
-    metadata, spec = _mapping(raw.get("metadata")), _mapping(raw.get("spec"))
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
     labels, annotations = _texts(metadata.get("labels")), _texts(metadata.get("annotations"))
     name, provider_id = str(metadata.get("name") or ""), spec.get("providerID") or None
     ours = read_our_cordon(annotations)
@@ -52,16 +52,24 @@ def read_node(raw: Mapping[str, Any]) -> NodeState:
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """Give an object, and an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
 def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
+    return {str(key): str(text) for key, text in mapping(value).items()}
+
+
+def mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    """Give the objects of a list, and nothing for anything else: one odd node spoils no list."""
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, Mapping):
+            yield item
 
 
 def _taints(spec: Mapping[str, Any]) -> Iterator[Taint]:
-    for taint in spec.get("taints") or ():
+    for taint in mappings(spec.get("taints")):
         yield Taint(
             str(taint.get("key", "")), str(taint.get("effect", "")), str(taint.get("value") or "")
         )
@@ -69,16 +77,16 @@ def _taints(spec: Mapping[str, Any]) -> Iterator[Taint]:
 
 def _ready(raw: Mapping[str, Any]) -> bool | None:
     """Read the Ready condition; "Unknown" (the kubelet has gone silent) is None, not False."""
-    for condition in _mapping(raw.get("status")).get("conditions") or ():
+    for condition in mappings(mapping(raw.get("status")).get("conditions")):
         if condition.get("type") == "Ready":
             return {"True": True, "False": False}.get(str(condition.get("status")))
     return None
 
 
 def _is_gpu_node(raw: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    status = _mapping(raw.get("status"))
+    status = mapping(raw.get("status"))
     for part in ("capacity", "allocatable"):
-        if str(_mapping(status.get(part)).get(GPU_RESOURCE, "0")) not in ("0", ""):
+        if str(mapping(status.get(part)).get(GPU_RESOURCE, "0")) not in ("0", ""):
             return True
     return any(labels.get(label, "false") not in ("false", "0") for label in GPU_LABELS)
 
@@ -87,7 +95,7 @@ def _cordoned_by_other(
     raw: Mapping[str, Any], annotations: Mapping[str, str], ours: OurCordon | None
 ) -> str | None:
     """Say in words whose cordon makes the node unschedulable; None where it is ours or none."""
-    if _mapping(raw.get("spec")).get("unschedulable") is not True:
+    if mapping(raw.get("spec")).get("unschedulable") is not True:
         return None
     manager = cordon_manager(raw)
     if ours is not None and (manager is None or manager[0] == FIELD_MANAGER):
@@ -106,7 +114,7 @@ def _notes(annotations: Mapping[str, str]) -> Iterator[str]:
 
 
 def _foreign_marks(raw: Mapping[str, Any]) -> Iterator[str]:
-    for taint in _taints(_mapping(raw.get("spec"))):
+    for taint in _taints(mapping(raw.get("spec"))):
         if not taint.key.startswith((_KUBELET_TAINTS, OUR_PREFIX, GPU_RESOURCE)):
             value = f"={_plain(taint.value)}" if taint.value else ""
             yield f"taint {_plain(taint.key)}{value}"
@@ -121,8 +129,8 @@ def _plain(text: str) -> str:
 def cordon_manager(raw: Mapping[str, Any]) -> tuple[str, datetime | None] | None:
     """Find who wrote `unschedulable` last, and when; None where the server does not tell."""
     found: tuple[str, datetime | None] | None = None
-    for entry in _mapping(raw.get("metadata")).get("managedFields") or ():
-        fields = _mapping(_mapping(entry.get("fieldsV1")).get("f:spec"))
+    for entry in mappings(mapping(raw.get("metadata")).get("managedFields")):
+        fields = mapping(mapping(entry.get("fieldsV1")).get("f:spec"))
         if "f:unschedulable" not in fields:
             continue
         one = (str(entry.get("manager") or "unknown"), read_moment(entry.get("time")))

@@ -2,6 +2,7 @@
 
 from app.cluster.api import KubernetesApi
 from app.cluster.errors import ClusterRefused
+from app.cluster.node_state import mapping
 from app.cluster.ports import Permission
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -35,10 +36,12 @@ def _ask(
     }
     allowed: bool | None = None
     try:
-        status = api.post(REVIEWS, body).get("status") or {}
+        status = mapping(api.post(REVIEWS, body).get("status"))
     except ClusterRefused as error:
         why = error.message
     else:
         allowed = status.get("allowed") if isinstance(status.get("allowed"), bool) else None
         why = str(status.get("reason") or "")
+        if allowed is None:
+            why = "The cluster did not answer the question."
     return Permission(verb, resource, group, namespace, use, allowed, why)

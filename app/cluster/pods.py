@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from app.cluster.node_state import mapping, mappings
 from app.cluster.ports import PodOnNode
 
 SYSTEM_NAMESPACES = frozenset(
@@ -44,9 +45,9 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 def read_pod(raw: Mapping[str, Any]) -> PodOnNode:
     """Turn a pod's JSON into what an approver must know of it."""
-    metadata, spec = raw.get("metadata") or {}, raw.get("spec") or {}
-    labels = {str(key): str(text) for key, text in (metadata.get("labels") or {}).items()}
-    owner = _controller(metadata.get("ownerReferences") or ())
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+    labels = {str(key): str(text) for key, text in mapping(metadata.get("labels")).items()}
+    owner = _controller(mappings(metadata.get("ownerReferences")))
     namespace = str(metadata.get("namespace") or "default")
     kind = owner.get("kind")
     return PodOnNode(
@@ -55,9 +56,9 @@ def read_pod(raw: Mapping[str, Any]) -> PodOnNode:
         owner_kind=kind,
         owner_name=owner.get("name"),
         # A static pod comes back with its node like a daemon's.
-        daemonset=kind in ("DaemonSet", "Node") or _MIRROR in (metadata.get("annotations") or {}),
+        daemonset=kind in ("DaemonSet", "Node") or _MIRROR in mapping(metadata.get("annotations")),
         system=namespace in SYSTEM_NAMESPACES or spec.get("priorityClassName") in SYSTEM_PRIORITIES,
-        phase=str((raw.get("status") or {}).get("phase") or "Unknown"),
+        phase=str(mapping(raw.get("status")).get("phase") or "Unknown"),
         job=_job(labels, owner),
         job_labels={
             key: text
