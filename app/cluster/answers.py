@@ -92,10 +92,11 @@ def error_of_transport(error: Exception, limits: "Limits", *, changing: bool) ->
 
     if isinstance(error, ClusterError):
         return error
-    if isinstance(error, http.ConnectTimeoutError):
-        return ClusterTimeout(f"No connection to the cluster within {limits.connect_s:g} s.")
+    # A refused connection is a kind of connect timeout to urllib3, so it is asked for first.
     if isinstance(error, http.NewConnectionError | http.LocationValueError | http.ProxyError):
         return ClusterUnreachable(f"The cluster cannot be reached: {_short(error)}")
+    if isinstance(error, http.ConnectTimeoutError):
+        return ClusterTimeout(f"No connection to the cluster within {limits.connect_s:g} s.")
     if _is_certificate(error):
         return ClusterUnreachable(f"The cluster's certificate is not trusted: {_short(error)}")
     if isinstance(error, http.TimeoutError):
