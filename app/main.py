@@ -26,6 +26,7 @@ from app.web import errors, health, sessions, static
 from app.web.metrics import Metrics
 from app.web.middleware import Frame
 from app.web.pages import (
+    alarm,
     audit,
     decision_table,
     docket,
@@ -37,6 +38,7 @@ from app.web.pages import (
     settings_tokens,
     sign_in,
     timeline,
+    triage,
 )
 from ingest import routes as intake
 from ingest.apply import apply_posts
@@ -50,10 +52,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     sign_in.router,
     search.router,
+    alarm.router,
     proposals.router,
     docket.router,
     offenders.router,
     decision_table.router,
+    triage.router,
     timeline.router,
     audit.router,
     settings.router,
