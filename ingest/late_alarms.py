@@ -20,13 +20,19 @@ def place_late(group: Group, new_ids: Collection[int], attempts: set[int], jobs:
     placing = Placing(group.connection)
     moved: list[Derived] = []
     words = []
-    for stored in alarm_rows.unresolved(group.connection, attempts, jobs):
-        if stored.id in new_ids:
-            continue
-        post = _read_back(stored)
+    waiting = [
+        (stored, _read_back(stored))
+        for stored in alarm_rows.unresolved(group.connection, attempts, jobs)
+        if stored.id not in new_ids
+    ]
+    unnumbered = (post.envelope for _, post in waiting if post.envelope.attempt is None)
+    group.book.load((), {group.job_id(envelope) for envelope in unnumbered})
+    for stored, post in waiting:
         attempt, inferred = group.attempt(post.envelope)
+        if attempt is None or (attempt.id, attempt.id in attempts) == (stored.attempt_id, False):
+            continue  # nothing new about where it ran
         placed = placing.place(attempt, inferred, post.envelope.cluster)
-        if attempt is None or placed.state == "none":
+        if placed.state == "none":
             continue
         drafts = draft_findings(post.alarm, placed)
         moved.append(Derived(stored.id, post, drafts))

@@ -122,6 +122,7 @@ class StoredAlarm:
     """A stored alarm that is derived anew, with its first document's text."""
 
     id: int
+    attempt_id: int | None
     received_at: datetime
     body: str
 
@@ -129,25 +130,33 @@ class StoredAlarm:
 def unresolved(
     connection: Connection, attempt_ids: Iterable[int], job_ids: Iterable[int]
 ) -> list[StoredAlarm]:
-    """Read alarms that a newly come map may place: of these attempts, or of no attempt yet."""
+    """Read alarms that a newly come map may place.
+
+    Those of these attempts, and those of these jobs that carry no attempt: their start is found by
+    the time, and the new map may be of a fitting one.
+    """
     columns = (
         alarms.c.id,
+        alarms.c.attempt_id,
         alarms.c.received_at,
         documents.c.body,
     )
     joined = alarms.join(documents, documents.c.id == alarms.c.document_id)
-    found: list[StoredAlarm] = []
+    found: dict[int, StoredAlarm] = {}
     for chunk in chunks(sorted(set(attempt_ids)), 500):
         query = sa.select(*columns).select_from(joined).where(alarms.c.attempt_id.in_(chunk))
-        found.extend(StoredAlarm(*row) for row in connection.execute(query))
+        found.update((row.id, StoredAlarm(*row)) for row in connection.execute(query))
     for chunk in chunks(sorted(set(job_ids)), 500):
         query = (
             sa.select(*columns)
             .select_from(joined)
-            .where(alarms.c.job_id.in_(chunk), alarms.c.attempt_id.is_(None))
+            .where(
+                alarms.c.job_id.in_(chunk),
+                sa.or_(alarms.c.attempt_id.is_(None), alarms.c.map_state == "inferred"),
+            )
         )
-        found.extend(StoredAlarm(*row) for row in connection.execute(query))
-    return found
+        found.update((row.id, StoredAlarm(*row)) for row in connection.execute(query))
+    return list(found.values())
 
 
 def update_derived(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:

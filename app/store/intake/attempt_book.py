@@ -19,6 +19,8 @@ from app.store.tables import attempts
 # Two maps of one number that differ and lie closer than this contradict each other; further
 # apart they are two starts that carry one number.
 SAME_START_US = 60 * 1_000_000
+# A clock of a job that is further behind than this would put an alarm before its own start.
+SKEW_US = 300 * 1_000_000
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class AttemptBook:
         self._connection = connection
         self._series: dict[int, list[Attempt]] = {}
         self._jobs: dict[int, list[Attempt]] = {}
+        self._whole: set[int] = set()  # jobs of which every start is loaded
 
     def load(self, numbered: Iterable[tuple[int, int]], unnumbered: Iterable[int]) -> None:
         """Read the starts of (job, number) pairs, and all starts of jobs that send no number."""
@@ -95,15 +98,15 @@ class AttemptBook:
             self._series[series] = []
         for attempt in self._rows(attempts.c.series, wanted):
             self._series[attempt.series].append(attempt)
-        jobs = set(unnumbered) - self._jobs.keys()
-        for job in jobs:
-            self._jobs[job] = []
+        jobs = set(unnumbered) - self._whole
+        self._whole |= jobs
         for attempt in self._rows(attempts.c.job_id, jobs):
             known = self._series.setdefault(attempt.series, [])
-            same = next((one for one in known if one.id == attempt.id), None)
-            if same is None:
+            if all(one.id != attempt.id for one in known):
                 known.append(attempt)
-            self._jobs[attempt.job_id].append(same or attempt)
+        for job in jobs:
+            starts = (one for starts in self._series.values() for one in starts)
+            self._jobs[job] = [one for one in starts if one.job_id == job]
         for starts in self._series.values():
             _number_starts(starts)
 
@@ -113,7 +116,8 @@ class AttemptBook:
         """Find the start; the second value says that it was inferred from the time."""
         if number is None:
             mapped = [one for one in self._jobs.get(job_id, ()) if one.started_at is not None]
-            return _by_time(mapped, at), True
+            begun = [one for one in mapped if one.started_at and one.started_at <= at + SKEW_US]
+            return _by_time(begun, at), True
         starts = self._series.get(series_of(job_id, number), [])
         fitting = [one for one in starts if uid is None or one.uid in (None, uid)]
         exact = [one for one in fitting if uid is not None and one.uid == uid]
