@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.actions.alarm_resume import Ground, Resume, resume_after
-from app.actions.scoring import score_gpu
+from app.actions.casework import DIGEST_DAYS
+from app.actions.certainty import Certainty, false_alarms, of_gpu
 from app.store import alarm_reading, attempt_reading
 from app.store.alarm_reading import AlarmFacts, OtherAlarm, Report, StoredFinding
 from app.store.attempt_reading import Beat, Covered, PostedMap
 from app.store.connection import Connection
+from app.store.exposure_reading import digest_devices
 from app.store.intake import rank_map_rows
 from app.store.intake.rank_map_rows import MapRow
 from witness.rules import ring
 from witness.rules.alarm import Alarm, read_alarm
 from witness.rules.decision_table import RowResult, evaluate
 from witness.rules.ring import Audit, DecisiveAudit, Explanation
-from witness.rules.score import Score
 from witness.rules.setting import Setting
 from witness.rules.topology import Topology
 
@@ -65,7 +66,8 @@ class Dossier:
     maps: tuple[PostedMap, ...]
     rows_by_rank: Mapping[int, MapRow]
     other_rows: Mapping[int, tuple[MapRow, ...]]
-    scores: Mapping[int, Score]
+    certain: Mapping[int, Certainty]
+    digest_devices: int
 
     @property
     def gpus(self) -> int | None:
@@ -106,7 +108,8 @@ def read_dossier(connection: Connection, alarm_id: int, now: datetime) -> Dossie
         maps=maps,
         rows_by_rank=_rows(connection, facts.rank_map_id, ranks),
         other_rows=_other_rows(connection, facts, maps, ranks),
-        scores=_scores(connection, found, now),
+        certain=_certain(connection, found, now),
+        digest_devices=_digest_devices(connection, facts),
     )
 
 
@@ -193,9 +196,20 @@ def _other_rows(
     return other
 
 
-def _scores(
+def _certain(
     connection: Connection, found: tuple[StoredFinding, ...], now: datetime
-) -> dict[int, Score]:
+) -> dict[int, Certainty]:
     named = list(dict.fromkeys(one.gpu_id for one in found if one.gpu_id is not None))
-    scores = {gpu: score_gpu(connection, gpu, now) for gpu in named[:SCORED]}
-    return {gpu: score for gpu, score in scores.items() if score is not None}
+    if not named:
+        return {}
+    fleet = false_alarms(connection)
+    scored = {gpu: of_gpu(connection, gpu, now, fleet) for gpu in named[:SCORED]}
+    return {gpu: one for gpu, one in scored.items() if one is not None}
+
+
+def _digest_devices(connection: Connection, facts: AlarmFacts) -> int:
+    """Count the devices that alarmed under the alarm's code digest around its time."""
+    if facts.code_digest is None:
+        return 0
+    since = facts.occurred_at - timedelta(days=DIGEST_DAYS)
+    return len({device for _, device in digest_devices(connection, [facts.code_digest], since)})
