@@ -57,6 +57,14 @@ class KubernetesApi:
                 self._client.close()
                 self._client = None
 
+    def _forget_client(self) -> None:
+        """Read the credentials anew at the next call: a token file or plugin may have a new one.
+
+        The client itself reads them again only when it knows when they expire.
+        """
+        with self._lock:
+            self._client = None
+
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Read one document."""
         return self._send("GET", path, query or {}, None, None)
@@ -98,6 +106,8 @@ class KubernetesApi:
         status, answer_headers, text = self._exchange(method, path, query, body, headers)
         changing = method != "GET" and "dryRun" not in query
         document = _document(text)
+        if status == HTTPStatus.UNAUTHORIZED:
+            self._forget_client()
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             raise error_of_status(status, document, text, answer_headers, changing=changing)
         if document is None:

@@ -167,6 +167,60 @@ def test_a_wrong_token_is_told(double: KubernetesDouble, port_of: PortOf) -> Non
     assert port.cordon(request()).outcome is Outcome.REFUSED
 
 
+def test_a_new_token_is_read_after_the_old_one_was_refused(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    file = double.kubeconfig(tmp_path / "kubeconfig")
+    port = clusters({"alpine": {"kubeconfig": str(file)}}).port("alpine")
+    assert port.version() == "v1.20.2"
+    double.access.users["renewed"] = double.access.users.pop("admin-token")
+    double.kubeconfig(file, token="renewed")
+    assert port.cordon(request()).outcome is Outcome.REFUSED
+    assert port.cordon(request()).outcome is Outcome.CHANGED
+
+
+def test_a_pod_uses_its_own_account(
+    start: StartDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kubernetes.config import incluster_config
+
+    double = start(tls=True)
+    host, port_number = double.url.removeprefix("https://").split(":")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port_number)
+    for name, text in (("TOKEN", "admin-token"), ("CERT", double.certificate)):
+        file = tmp_path / name
+        file.write_text(text)
+        monkeypatch.setattr(incluster_config, f"SERVICE_{name}_FILENAME", str(file))
+    port = clusters({"alpine": {"in_cluster": True}}).port("alpine")
+    assert port.status().can_act
+    assert port.cordon(request()).outcome is Outcome.CHANGED
+
+
+def test_a_token_from_a_plugin_is_used(double: KubernetesDouble, tmp_path: Path) -> None:
+    """As `aws eks get-token` gives one."""
+    plugin = tmp_path / "plugin"
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "admin-token"},
+    }
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(credential)}'\n")
+    plugin.chmod(0o755)
+    file = double.kubeconfig(tmp_path / "kubeconfig")
+    config = json.loads(file.read_text())
+    config["users"][0]["user"] = {
+        "exec": {
+            "apiVersion": credential["apiVersion"],
+            "command": str(plugin),
+            "interactiveMode": "Never",
+        }
+    }
+    file.write_text(json.dumps(config))
+    port = clusters({"alpine": {"kubeconfig": str(file)}}).port("alpine")
+    assert len(port.nodes()) == 4
+
+
 def test_a_silent_cluster_is_a_timeout(double: KubernetesDouble, port_of: PortOf) -> None:
     double.set_fault("*", hang=True)
     with pytest.raises(ClusterTimeout, match=r"No answer from the cluster within 0\.3 s"):
