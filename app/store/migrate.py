@@ -7,8 +7,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 
-from app.store.database import connect, normalised
-from app.store.tables import metadata
+from app.store.database import normalised
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -28,10 +27,4 @@ def upgrade(url: str) -> None:
     path = normalised(url)
     if path.get_backend_name() == "sqlite" and path.database and path.database != ":memory:":
         Path(path.database).parent.mkdir(parents=True, exist_ok=True)
-    if not (MIGRATIONS / "env.py").exists():
-        # Until the first migration lands, the tables come straight from the models.
-        engine = connect(url)
-        metadata.create_all(engine)
-        engine.dispose()
-        return
     command.upgrade(configuration(url), "head")

@@ -17,7 +17,7 @@ from app.errors import Problem, unavailable
 from app.store.database import StoreUnavailable
 from app.store.writer import QueueFull
 from app.web.rendering import render
-from app.web.security import SignInNeeded
+from app.web.security import HEADERS, SignInNeeded
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,10 @@ def _internal(request: Request, error: Exception) -> Response:
     message = "The service made a mistake; its log says more. Nothing was acknowledged."
     problem = Problem(500, "internal_error", message)
     try:
-        return answer(request, problem)
+        response = answer(request, problem)
     except Exception:
         log.exception("the page that says so failed as well")
-        return Response(message, 500, media_type="text/plain")
+        response = Response(message, 500, media_type="text/plain")
+    # This answer is made outside of the middleware that adds them to all others.
+    response.headers.update({**dict(HEADERS), "Cache-Control": "no-store"})
+    return response

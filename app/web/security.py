@@ -121,7 +121,7 @@ def local_path(target: str | None) -> str:
     parts = urlsplit(target)
     if parts.scheme or parts.netloc:
         return "/"
-    return quote(target, safe="/?&=%:;,+~!*'()@$-._[]")
+    return quote(target, safe="/?&=%:;,+~!*'()@$-._[]#")
 
 
 def person_may(person: Person | None, role: str) -> bool:

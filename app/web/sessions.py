@@ -25,6 +25,7 @@ SESSION_COOKIE = "sw_session"
 VISIT_COOKIE = "sw_visit"  # ties forms to a browser that is not signed in yet
 FLASH_COOKIE = "sw_message"
 NEXT_COOKIE = "sw_next"
+ONCE_COOKIE = "sw_once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +199,26 @@ def take_message(request: Request) -> str | None:
         return str(_signer(request, "message").loads(cookie, max_age=60))
     except (BadData, StoreUnavailable):
         return None
+
+
+def leave_secret(request: Request, response: Response, title: str, secret: str) -> None:
+    """Leave a secret for the next page of this browser only; the service keeps no copy."""
+    value = _signer(request, "secret").dumps([title[:300], secret])
+    _set(request, response, ONCE_COOKIE, value, 120, samesite="strict")
+
+
+def take_secret(request: Request) -> tuple[str, str] | None:
+    """Read what was left: title and secret; None when there is nothing."""
+    cookie = request.cookies.get(ONCE_COOKIE)
+    if not cookie:
+        return None
+    try:
+        title, secret = _signer(request, "secret").loads(cookie, max_age=120)
+    except BadData:
+        return None
+    return str(title), str(secret)
+
+
+def drop_secret(response: Response) -> None:
+    """Take the secret away from the browser: it was shown."""
+    response.delete_cookie(ONCE_COOKIE, path="/", httponly=True, samesite="strict")

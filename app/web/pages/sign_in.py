@@ -25,7 +25,7 @@ def sign_in(request: Request, next: str = "/") -> Response:
     """Say how to sign in; somebody who is signed in goes on."""
     if sessions.current(request) is not None:
         return RedirectResponse(local_path(next), 303)
-    response = render(request, "sign_in.html", link=None, next_path=None, nav="/sign-in")
+    response = render(request, "sign_in.html", link=None, spent=False, nav="/sign-in")
     if local_path(next) != "/":
         sessions.remember_next(request, response, local_path(next))
     return response
