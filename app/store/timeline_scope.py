@@ -87,7 +87,7 @@ def resolve(connection: Connection, filters: Filters, start: datetime, end: date
         rules=filters.rule,
         standings=filters.status,
         text=filters.q,
-        job_ids=_jobs(connection, filters) if filters.job else None,
+        job_ids=jobs_meant(connection, filters) if filters.job else None,
         node_ids=_nodes(connection, filters) if filters.node or filters.instance else None,
         gpu_ids=_gpus(connection, filters.gpu) if filters.gpu else None,
     )
@@ -103,15 +103,16 @@ def _as_ids(texts: Sequence[str]) -> list[int]:
     return found
 
 
-def _called(table: sa.Table, texts: Sequence[str]) -> sa.ColumnElement[bool]:
+def called(table: sa.Table, texts: Sequence[str]) -> sa.ColumnElement[bool]:
     """Match exact names, found through the indexed start of the name, and ids."""
     starts = [searchable(text) for text in texts]
     named = sa.and_(table.c.search.in_(starts), table.c.name.in_(texts))
     return sa.or_(named, table.c.id.in_(_as_ids(texts)))
 
 
-def _jobs(connection: Connection, filters: Filters) -> Ids:
-    statement = sa.select(jobs.c.id).where(_called(jobs, filters.job))
+def jobs_meant(connection: Connection, filters: Filters) -> Ids:
+    """Find the jobs that the filters mean, the newest first."""
+    statement = sa.select(jobs.c.id).where(called(jobs, filters.job))
     if filters.cluster:
         statement = statement.where(jobs.c.cluster.in_(filters.cluster))
     if filters.namespace:
@@ -123,7 +124,7 @@ def _jobs(connection: Connection, filters: Filters) -> Ids:
 def _nodes(connection: Connection, filters: Filters) -> Ids:
     statement = sa.select(nodes.c.id)
     if filters.node:
-        statement = statement.where(_called(nodes, filters.node))
+        statement = statement.where(called(nodes, filters.node))
     if filters.instance:
         statement = statement.where(nodes.c.instance_id.in_(filters.instance))
     if filters.cluster:

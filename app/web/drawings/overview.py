@@ -36,7 +36,9 @@ class Shown:
     between: Callable[[datetime, datetime], str]
 
 
-def overview(bins: Histogram, shown: Shown, zone: ZoneInfo, narrow: bool = False) -> Markup:
+def overview(
+    bins: Histogram, shown: Shown, zone: ZoneInfo, *, narrow: bool = False, brush: bool = True
+) -> Markup:
     """Draw the bars, their scale, the brush over the shown part and the links."""
     width = NARROW if narrow else WIDE
     drawing = _Linked(width, HEIGHT)
@@ -51,7 +53,8 @@ def overview(bins: Histogram, shown: Shown, zone: ZoneInfo, narrow: bool = False
     _ticks(drawing, axis, zone, 3 if narrow else 8)
     if bins.counted_from is not None:
         drawing.rect(LEFT, TOP, axis.x(bins.counted_from) - LEFT, BASE - TOP, "f-hatch s-edge")
-    _brush(drawing, axis, shown)
+    if brush:
+        _brush(drawing, axis, shown)
     _links(drawing, axis, shown, 8 if narrow else 24)
     key = "ov-s" if narrow else "ov"
     return drawing.finish(key, "Alarms over time", _described(bins), fluid=True)

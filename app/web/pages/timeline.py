@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
@@ -22,7 +23,7 @@ from app.web.timeline.asked import Asked, around, understand
 
 router = APIRouter(include_in_schema=False)
 
-_WRITING = {"around": around, "naming": naming, "legend_mark": legend_mark}
+_WRITING: dict[str, Any] = {"around": around, "naming": naming, "legend_mark": legend_mark}
 SLIDES_S = 300
 """A range that ends now moves on at least this often, whatever comes in."""
 

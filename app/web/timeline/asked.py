@@ -141,6 +141,9 @@ def understand(
     by = single["by"] or "node"
     if by not in dict(LANES):
         raise bad("by", "by must be node, gpu, job or slice.")
+    for status in filters.status:
+        if status not in STANDINGS:
+            raise bad("status", f"status must be one of {', '.join(STANDINGS)}.")
     start, end, preset = _range(filters, single["range"], now, extent)
     kept = tuple(pair for pair in filters.as_typed if pair[0] not in ("from", "to"))
     return Asked(

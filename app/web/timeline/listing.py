@@ -127,9 +127,8 @@ def long_words(length: timedelta) -> str:
     minutes = length // timedelta(minutes=1)
     days, rest = divmod(minutes, 24 * 60)
     hours, minutes = divmod(rest, 60)
-    if days >= 2:
+    if days:
         return count(days, "day") + (f" {count(hours, 'hour')}" if hours and days < 7 else "")
-    hours += days * 24
     if hours:
         return count(hours, "hour") + (f" {count(minutes, 'minute')}" if minutes else "")
     return count(minutes, "minute")
