@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from app.store import casework_rows as rows
 from app.store import ids
+from app.store.connection import Connection
 from witness.rules.decision_table import TABLE_VERSION
 from witness.rules.proposal import ProposedAction, Recommendation
 
