@@ -95,9 +95,13 @@ class PostgresCluster:
             "-o", options, "start",
         )  # fmt: skip
 
-    def stop(self) -> None:
-        """Stop the server at once; its data stays, so it can be started again."""
-        self._run("pg_ctl", "-D", f"{self.home}/data", "-w", "-m", "immediate", "stop")
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server at once; its data stays, so it can be started again.
+
+        "immediate" is a crash, in which a cluster without flushes forgets its last commits;
+        "fast" ends sessions and keeps everything.
+        """
+        self._run("pg_ctl", "-D", f"{self.home}/data", "-w", "-m", mode, "stop")
 
     def sql(self, statement: str) -> str:
         """Run one statement as the superuser, outside any transaction."""

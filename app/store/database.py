@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Engine, make_url
 
-SQLITE_BUSY_MS = 5_000
+# A sender's own time-out is longer than this, so that it hears why it has to come back.
+SQLITE_BUSY_MS = 3_000
 
 
 class StoreUnavailable(Exception):

@@ -36,9 +36,11 @@ class Apply(Protocol):
 
 # A larger group gains nothing more and makes the first of it wait.
 GROUP_LIMIT = 2_000
-# A deadlock or a lost connection is tried again; the transaction left nothing behind.
+# A deadlock or a lost connection is tried again; the transaction left nothing behind.  What took
+# longer has waited for its lock already, and the senders wait with it.
 TRIES = 3
 PAUSE_S = 0.05
+PATIENCE_S = 1.0
 
 
 class QueueFull(Exception):
@@ -143,6 +145,7 @@ class Writer:
 
     def _write_group(self, group: list[_Item]) -> None:
         outcomes: list[tuple[bool, Any]] = []
+        began = time.monotonic()
         for attempt in range(1, TRIES + 1):
             try:
                 outcomes = self._transaction(group)
@@ -152,7 +155,7 @@ class Writer:
                     log.exception("a group of %d could not be written", len(group))
                     outcomes = [(False, error)] * len(group)
                     break
-                if attempt == TRIES:
+                if attempt == TRIES or time.monotonic() - began > PATIENCE_S:
                     log.warning("the database cannot be written: %s", error)
                     unavailable = StoreUnavailable(_plain(error))
                     outcomes = [(False, unavailable)] * len(group)

@@ -105,8 +105,9 @@ class AttemptBook:
             if all(one.id != attempt.id for one in known):
                 known.append(attempt)
         for job in jobs:
-            starts = (one for starts in self._series.values() for one in starts)
-            self._jobs[job] = [one for one in starts if one.job_id == job]
+            self._jobs[job] = [
+                one for starts in self._series.values() for one in starts if one.job_id == job
+            ]
         for starts in self._series.values():
             _number_starts(starts)
 
