@@ -16,6 +16,7 @@ from app.actions.casework import Policy
 from app.actions.executor import Executor
 from app.api import alarms as alarms_api
 from app.api import cases as cases_api
+from app.api import devices as devices_api
 from app.api import proposals as proposals_api
 from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
@@ -32,6 +33,7 @@ from app.web.pages import (
     decision_table,
     devices,
     docket,
+    jobs,
     offenders,
     proposals,
     search,
@@ -61,6 +63,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     offenders.router,
     decision_table.router,
     triage.router,
+    jobs.router,
     timeline.router,
     devices.router,
     audit.router,
@@ -70,6 +73,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     alarms_api.router,
     resume_floor_api.router,
     cases_api.router,
+    devices_api.router,
     proposals_api.router,
     intake.router,
 )

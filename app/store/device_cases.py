@@ -35,6 +35,7 @@ class Incident:
     kind: str
     job_id: int
     job: str
+    namespace: str
     first_at: datetime
     last_at: datetime
     rank: int | None
@@ -76,8 +77,8 @@ def incidents_of(connection: Connection, subject: Subject, row_id: int) -> tuple
     some = walk.c
     statement = (
         sa.select(
-            some.id, some.kind, some.job_id, jobs.c.name, some.first_at, some.last_at,
-            some.first_rank, some.alarms, some.case_id, some.gpu_id, gpus.c.uuid, some.node_id,
+            some.id, some.kind, some.job_id, jobs.c.name, jobs.c.namespace, some.first_at,
+            some.last_at, some.first_rank, some.alarms, some.case_id, some.gpu_id, gpus.c.uuid, some.node_id,
             sa.func.coalesce(nodes.c.name, nodes.c.instance_id),
         )
         .select_from(
