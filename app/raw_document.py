@@ -17,7 +17,7 @@ from app.strict_json import SAFE_INTEGER
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _INTEGER = re.compile(r"-?\d+")
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-LINE = 96
+LINE = 78
 LONGEST_LINE = 2_000
 INDENT = "  "
 

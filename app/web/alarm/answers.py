@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from markupsafe import Markup
 
@@ -17,6 +17,8 @@ from app.web.drawings.p_bar import in_digits, in_words, no_bar, p_bar
 from app.web.next_step import Next, next_step
 from witness.rules import words
 
+COUNTED_FOR = timedelta(days=3)
+"""Nobody keeps GPUs idle for longer without telling; the sum would be made up."""
 AT_LEAST_FROM = 0.01
 """With few audited hours the bound says nothing, and is left out."""
 
@@ -197,6 +199,7 @@ def _cost(dossier: Dossier, now: datetime) -> Cost:
         )
     rate = web_words.number(gpus / 60)
     idle = f"{count} idle"
-    if not facts.example and facts.time_note is None:
+    recent = timedelta(0) <= now - facts.occurred_at <= COUNTED_FOR
+    if recent and not facts.example and facts.time_note is None:
         idle += f", {hours} GPU-hours so far, if nothing else uses them"
     return Cost(f"{rate} GPU-hours a minute", (idle, step_time))

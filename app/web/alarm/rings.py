@@ -63,6 +63,14 @@ class DrawnRing:
 
 
 @dataclass(frozen=True, slots=True)
+class Explained:
+    """The smallest sets of one group of mismatches in words, and what is left open."""
+
+    sets: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rings:
     """Everything in the section: the rings drawn, how many more differ, all as small multiples."""
 
@@ -70,7 +78,7 @@ class Rings:
     more: int
     multiples: Markup | None
     in_all: int | None
-    explanations: tuple[tuple[str, ...], ...]
+    explanations: tuple[Explained, ...]
     note: str | None
 
 
@@ -79,15 +87,19 @@ def rings_of(dossier: Dossier) -> Rings | None:
     alarm, setting = dossier.alarm, dossier.setting
     if alarm.check != "compute":
         return None
-    keys = list(setting.rings) or [setting.ring_key(rank) for rank in alarm.nonfinite[:1]]
+    held = _by_ring(dossier)
+    keys = sorted(held) or [setting.ring_key(rank) for rank in alarm.nonfinite[:1]]
     world, offset = setting.world_size, setting.offset
     known = world is not None and offset is not None and 0 < offset < world
-    drawn = tuple(_ring(dossier, key, place) for place, key in enumerate(keys[:RINGS_DRAWN]))
+    drawn = tuple(
+        _ring(dossier, key, held.get(key, frozenset()), place)
+        for place, key in enumerate(keys[:RINGS_DRAWN])
+    )
     count = gcd(offset, world) if known and world and offset else None
     return Rings(
         drawn=drawn,
         more=max(len(keys) - RINGS_DRAWN, 0),
-        multiples=_multiples(dossier, count) if count and 1 < count <= MOST_RINGS else None,
+        multiples=_multiples(dossier, count, held) if count and 1 < count <= MOST_RINGS else None,
         in_all=count,
         explanations=tuple(_explained(group, dossier) for group in dossier.explained),
         note=None
@@ -97,12 +109,19 @@ def rings_of(dossier: Dossier) -> Rings | None:
     )
 
 
-def _cycle(dossier: Dossier, key: int) -> list[int]:
+def _by_ring(dossier: Dossier) -> dict[int, frozenset[Pair]]:
+    """Sort the mismatched pairs by ring."""
+    held: dict[int, set[Pair]] = {}
+    for pair in dossier.alarm.mismatched_pairs:
+        held.setdefault(dossier.setting.ring_key(pair[0]), set()).add(pair)
+    return {key: frozenset(pairs) for key, pairs in held.items()}
+
+
+def _cycle(dossier: Dossier, key: int, pairs: frozenset[Pair]) -> list[int]:
     """List the ranks of a ring, each replaying the next, beginning where its mismatches begin."""
     world, offset = dossier.setting.world_size, dossier.setting.offset
     if world is None or offset is None or not 0 < offset < world:
         return []
-    pairs = dossier.setting.rings.get(key, frozenset())
     targets = {target for target, _ in pairs}
     starts = sorted(by for _, by in pairs if by not in targets) or sorted(by for _, by in pairs)
     nonfinite = [rank for rank in dossier.alarm.nonfinite if dossier.setting.ring_key(rank) == key]
@@ -113,9 +132,8 @@ def _cycle(dossier: Dossier, key: int) -> list[int]:
     return [(start + place * offset) % world for place in range(length)]
 
 
-def _ring(dossier: Dossier, key: int, place: int) -> DrawnRing:
-    pairs = dossier.setting.rings.get(key, frozenset())
-    cycle = _cycle(dossier, key)
+def _ring(dossier: Dossier, key: int, pairs: frozenset[Pair], place: int) -> DrawnRing:
+    cycle = _cycle(dossier, key, pairs)
     along = [(cycle[(at + 1) % len(cycle)], by) for at, by in enumerate(cycle)]
     listed = along if len(along) <= LARGEST_RING else [pair for pair in along if pair in pairs]
     # A pair of another offset than the ring's is no step along it, and is listed all the same.
@@ -128,7 +146,7 @@ def _ring(dossier: Dossier, key: int, place: int) -> DrawnRing:
         drawing=_drawing(dossier, cycle, along, pairs, place) if len(cycle) > 1 else None,
         comparisons=tuple(rows[:ROWS_SHOWN]),
         not_listed=max(len(along), len(rows)) - min(len(rows), ROWS_SHOWN),
-        captions=_captions(dossier, key),
+        captions=_captions(dossier, key, pairs),
     )
 
 
@@ -204,12 +222,14 @@ def _roles(dossier: Dossier) -> dict[int, Role]:
     return roles
 
 
-def _captions(dossier: Dossier, key: int) -> tuple[str, ...]:
+def _captions(dossier: Dossier, key: int, pairs: frozenset[Pair]) -> tuple[str, ...]:
     verdicts = [v for v in dossier.alarm.verdicts if dossier.setting.ring_key(v.pair[0]) == key]
     said = [_third_says(one) for one in verdicts[:4]]
+    if len(verdicts) > 4:
+        said.append(f"And {len(verdicts) - 4:,} more verdicts, in the document below.")
     if said:
         return tuple(said)
-    if not dossier.setting.rings.get(key):
+    if not pairs:
         return ("The non-finite check called for the ring, and every comparison was the same.",)
     return ("No third rank was asked: that needs a rank in one mismatched pair only.",)
 
@@ -223,28 +243,24 @@ def _third_says(verdict: Verdict) -> str:
     return f"3: rank {verdict.third} replayed the work of rank {of} as a third and {said}"
 
 
-def _explained(group: ExplainedGroup, dossier: Dossier) -> tuple[str, ...]:
+def _explained(group: ExplainedGroup, dossier: Dossier) -> Explained:
     """Say each smallest set of faulty GPUs, then what is left open."""
     found = group.explanation
-    lines = []
+    sets, remarks = [], []
     for held in found.sets[:SETS_SHOWN]:
         who = words.ranks(held.faulty)
         who = f"{who[:1].upper()}{who[1:]} {'alone' if len(held.faulty) == 1 else 'together'}"
         each = "" if len(held.faulty) == 1 else "each "
-        share = (
-            f"{each}wrong in every comparison it took part in"
-            if held.persistent
-            else f"{each}wrong in a part of its comparisons only"
-        )
-        lines.append(f"{who}, {share}.")
+        share = "in every comparison it took part in" if held.persistent else "only in a part"
+        sets.append(f"{who}, {each}wrong {share}.")
     total = found.total if found.total is not None else len(found.sets)
     if total > SETS_SHOWN:
-        lines.append(f"And {total - SETS_SHOWN:,} more sets of the same size.")
+        remarks.append(f"And {total - SETS_SHOWN:,} more sets of the same size.")
     elif not found.complete:
-        lines.append(f"At least {found.at_least} faulty GPUs; the search for all sets was stopped.")
+        remarks.append(f"At least {found.at_least} faulty GPUs; the search for all was stopped.")
     if len(found.sets) > 1:
-        lines.append(_still_open(group, dossier))
-    return tuple(lines)
+        remarks.append(_still_open(group, dossier))
+    return Explained(tuple(sets), tuple(remarks))
 
 
 def _still_open(group: ExplainedGroup, dossier: Dossier) -> str:
@@ -259,7 +275,7 @@ def _still_open(group: ExplainedGroup, dossier: Dossier) -> str:
     return f"An audit with peer offset {group.decisive.offset} {decides}."
 
 
-def _multiples(dossier: Dossier, count: int) -> Markup:
+def _multiples(dossier: Dossier, count: int, held: dict[int, frozenset[Pair]]) -> Markup:
     world, offset = dossier.setting.world_size or 1, dossier.setting.offset or 1
     length = ring_length(world, offset)
     order = {
@@ -268,7 +284,7 @@ def _multiples(dossier: Dossier, count: int) -> Markup:
     }
     small = []
     for index in range(count):
-        pairs = dossier.setting.rings.get(index, frozenset())
+        pairs = held.get(index, frozenset())
         hits = (
             tuple(
                 at

@@ -88,7 +88,7 @@ def _short_ring(dossier: Dossier) -> AboveRule:
     ]
     if not ranks:
         return AboveRule("f", f"{text}: no ring compared wrong", "would weaken the verdict")
-    nodes = dossier.setting.ring_nodes(ranks[0])
+    nodes = dossier.setting.ring(ranks[0]).nodes
     if nodes is None:
         return AboveRule("u", f"{text}: its length is not known", "would weaken the verdict")
     if nodes <= 3:

@@ -58,18 +58,15 @@ def verdict_of(dossier: Dossier) -> Verdict:
     lead = _lead(named)
     ranks = sorted({one.rank for one in named if one.rank is not None})
     plain = f"{_capital(words.ranks(ranks, 4))}, {where}"
-    if dossier.findings_in_all > len(dossier.findings) or lead.software_first:
-        many = len(dossier.alarm.named_ranks())
-        return Verdict(
-            None,
-            None,
-            f"{many:,} ranks are named at once:",
-            "look for a software cause first",
-            plain,
-        )
+    if lead.software_first:
+        who = f"{len(dossier.alarm.named_ranks()):,} ranks are named at once:"
+        return Verdict(None, None, who, "look for a software cause first", plain)
     cannot_tell = _two_nodes(lead)
     if cannot_tell is not None:
         return Verdict(None, None, "", cannot_tell, plain)
+    if dossier.findings_in_all > len(dossier.findings):
+        who = f"{len(dossier.alarm.named_ranks()):,} ranks"
+        return Verdict(None, None, who, _many(named), plain)
     if len(ranks) > 1:
         return Verdict(None, None, _capital(words.ranks(ranks, 6)), _many(named), plain)
     says = SAYS.get(lead.rule or "", "is named, by a verdict that is not known here")

@@ -15,7 +15,7 @@ from app.web.drawings.shapes import Drawing, n
 
 MOST_BOXES = 14
 _BOX_WIDTH, _BOX_HEIGHT, _LEFT = 148.0, 30.0, 8.0
-_STEP, _GAP = 58.0, 66.0
+_STEP = 58.0
 _EDGE: dict[Role, str] = {
     "named": "f-sur s-sus w25",
     "ambiguous": "f-sur s-amb w25",
@@ -58,8 +58,8 @@ def draw_stretches(picture: RingPicture) -> Markup:
     """Draw a long ring; without any mismatch only the circle."""
     runs, left_out = stretches(picture.results)
     count = len(picture.stops)
-    height = 40 + sum(len(run) * _STEP + _GAP - 28 for run in runs)
-    drawing = Drawing(WIDTH, max(height + (24 if left_out else 0), 150))
+    height = 16 + sum(len(run) * _STEP + 10 for run in runs)
+    drawing = Drawing(WIDTH, max(height + (14 if left_out else 0), 132))
     y = 12.0
     for number, run in enumerate(runs):
         following = runs[(number + 1) % len(runs)]
@@ -121,5 +121,5 @@ def _whole(drawing: Drawing, picture: RingPicture) -> None:
             f"L{n(cx + outer * sin(angle))} {n(cy - outer * cos(angle))}",
             "s-sus w25",
         )
-    drawing.text(cx, cy - 3, f"{picture.differing:,} of {count:,}", "mid b")
-    drawing.text(cx, cy + 13, "differ" if picture.differing != 1 else "differs", "mid")
+    drawing.text(cx, cy + radius + 22, f"{picture.differing:,} of {count:,}", "mid b")
+    drawing.text(cx, cy + radius + 38, "differ" if picture.differing != 1 else "differs", "mid")

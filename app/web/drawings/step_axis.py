@@ -52,6 +52,13 @@ class _Plot:
         at = self.left + (step - self.picture.low + half / 2) * self.scale
         return min(max(at, self.left - 8), self.right + 8)
 
+    def _beside(self) -> float:
+        """Place the words beside the alarm's marks, clear of the window's edge."""
+        beside = self.x(self.picture.alarm_step) + 16
+        if self.picture.window is None:
+            return beside
+        return max(beside, self.x(self.picture.window[1], 1) + 8)
+
     def draw(self) -> Markup:
         self._bands()
         for y in (58, 86, 114, 142, 170, 200):
@@ -125,12 +132,12 @@ class _Plot:
                 x = self.x(self.picture.alarm_step)
                 self.drawing.rect(x - 7, y - 6, 14, 12, "s-edge", fill="url(#hatch)")
                 if self.wide:
-                    self.drawing.text(x + 16, y + 4, note)
+                    self.drawing.text(self._beside(), y + 4, note)
             else:
                 width = self.x(self.picture.alarm_step) - self.left
                 self.drawing.rect(self.left, y - 6, width + 7, 12, "s-edge", fill="url(#hatch)")
                 if self.wide:
-                    self.drawing.text(self.left + width + 16, y + 4, note)
+                    self.drawing.text(self._beside(), y + 4, note)
 
     def _updates(self) -> None:
         picture = self.picture
@@ -147,7 +154,7 @@ class _Plot:
             width = max(min(self.scale - 2, 12), 5)
             self.drawing.rect(x - width / 2, 123, width, 10, "f-sur s-edge", stroke_dasharray="2 2")
         if self.wide:
-            self.drawing.text(self.x(picture.alarm_step) + 16, 132, self._update_words(first, last))
+            self.drawing.text(self._beside(), 132, self._update_words(first, last))
 
     def _update_bar(self, first: int, last: int, looks: str) -> None:
         if last < first:
@@ -218,7 +225,7 @@ class _Plot:
                 self.drawing.path(f"M{n(x)} {n(y - 7)}l7.5 13h-15z", "f-sus s-sur")
         if self.picture.alarm_rows and self.wide:
             y = ROW_Y[self.picture.alarm_rows[0]]
-            self.drawing.text(x + 16, y + 4, self.picture.alarm_says, "t-sus")
+            self.drawing.text(self._beside(), y + 4, self.picture.alarm_says, "t-sus")
 
     def _ticks(self) -> None:
         low, high = self.picture.low, self.picture.high
