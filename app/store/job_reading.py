@@ -72,6 +72,11 @@ class AttemptRow:
         """Give when it started, or when it was first heard of."""
         return self.started_at or self.first_seen_at
 
+    @property
+    def ended(self) -> datetime:
+        """Give when it was last heard of; a job stops at its alarm, whatever is posted later."""
+        return max(self.began, self.alarm_at or self.last_seen_at)
+
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
@@ -159,14 +164,15 @@ def list_jobs(
 
 def newest_attempt(connection: Connection, job_id: int) -> AttemptRow | None:
     """Read the newest start of a job."""
+    columns: list[sa.ColumnElement[Any]] = [*_ATTEMPT, sa.literal(1), sa.literal(1)]
     query = (
-        sa.select(*_ATTEMPT)
+        sa.select(*columns)
         .where(attempts.c.job_id == job_id)
         .order_by(_BEGAN.desc(), attempts.c.id)
         .limit(1)
     )
     row = connection.execute(query).first()
-    return None if row is None else AttemptRow(*tuple(row), 1, 1)
+    return None if row is None else AttemptRow(*row)
 
 
 def read_attempts(
@@ -210,7 +216,7 @@ def overlaps(found: Sequence[AttemptRow]) -> dict[int, tuple[int, ...]]:
     pairs: dict[int, list[int]] = {}
     for place, one in enumerate(found):
         for other in found[place + 1 :]:
-            if one.began < other.last_seen_at and other.began < one.last_seen_at:
+            if one.began < other.ended and other.began < one.ended:
                 pairs.setdefault(one.id, []).append(other.id)
                 pairs.setdefault(other.id, []).append(one.id)
     return {attempt: tuple(others) for attempt, others in pairs.items()}

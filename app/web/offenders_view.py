@@ -99,6 +99,7 @@ class View:
     note: str | None
     newer: str | None
     older: str | None
+    all_time: str
     csv: str
     json: str
     fields: dict[str, str]
@@ -133,6 +134,7 @@ def build(query: Query, ranking: Ranking, now: datetime, page: int) -> View:
         note=_note(query, ranking, many),
         newer=None if page == 1 else link([*pairs, *_page(page - 1)]),
         older=link([*pairs, *_page(page + 1)]) if page * PAGE < ranking.reach else None,
+        all_time=link(write_query(replace(query, days=None, first_day=None, last_day=None))),
         csv="/api/v1/offenders?" + urlencode([*pairs, ("format", "csv")]),
         json="/api/v1/offenders" + (f"?{urlencode(pairs)}" if pairs else ""),
         fields=_fields(query),

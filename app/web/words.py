@@ -102,6 +102,9 @@ def name_tag(text: object, limit: int = NAME_LIMIT) -> Markup:
         return Markup('<span class="faint">not known</span>')
     whole = str(text)
     shown = whole if len(whole) <= limit else whole[: limit - 1] + "…"
+    if not whole.strip():
+        # A name of blanks alone would be a link that nobody sees.
+        shown = "".join(f"⟨U+{ord(letter):04X}⟩" for letter in shown[:8])
     body = Markup("").join(_letter(letter) for letter in shown)
     if shown == whole and body == escape(whole):
         return Markup("<bdi>{}</bdi>").format(body)
