@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.commands import keys
+from app.commands.demo import demo
 from app.commands.migrate import migrate
 from app.commands.serve import serve
 
@@ -16,6 +17,7 @@ commands = typer.Typer(
 )
 commands.command()(serve)
 commands.command()(migrate)
+commands.command()(demo)
 commands.command()(keys.link)
 commands.add_typer(keys.token_commands, name="token")
 commands.add_typer(keys.audit_commands, name="audit")
