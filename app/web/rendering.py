@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context as TemplateContext
@@ -141,7 +142,7 @@ def _common(request: Request, nonce: str) -> dict[str, Any]:
     session = sessions.current_or_none(request)
     person = None if session is None else session.person
     theme = request.cookies.get("sw_theme")
-    zone = words.zone(request.cookies.get("sw_zone"))
+    zone = words.zone(unquote(request.cookies.get("sw_zone", "")))
     return {
         "person": person,
         "may": partial(security.person_may, person),

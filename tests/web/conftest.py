@@ -74,9 +74,7 @@ def clock() -> Clock:
 @pytest.fixture
 def settings(migrated_sqlite_url: str, tmp_path: Path) -> Settings:
     """Give settings with a fresh database."""
-    return Settings(
-        database_url=migrated_sqlite_url, data_dir=tmp_path, admin_token=ADMIN_TOKEN
-    )
+    return Settings(database_url=migrated_sqlite_url, data_dir=tmp_path, admin_token=ADMIN_TOKEN)
 
 
 @pytest.fixture
@@ -127,3 +125,11 @@ def sign_in(app: FastAPI, context: Context) -> Callable[..., Browser]:
 def admin(sign_in: Callable[..., Browser]) -> Browser:
     """Give a browser with the administrator signed in."""
     return sign_in("admin", "admin")
+
+
+@pytest.fixture
+def link(context: Context) -> str:
+    """Give the path of a fresh link for an operator."""
+    now = context.now()
+    person, _ = context.store.write(lambda c: people.ensure(c, "T. Reyes", "operator", now))
+    return "/sign-in/" + context.store.write(lambda c: people.make_link(c, person.id, now, 30))

@@ -12,14 +12,6 @@ from app.store import people
 from tests.web.conftest import HOST, Browser, Clock
 
 
-@pytest.fixture
-def link(context: Context) -> str:
-    """Give the path of a fresh link for an operator."""
-    now = context.now()
-    person, _ = context.store.write(lambda c: people.ensure(c, "T. Reyes", "operator", now))
-    return "/sign-in/" + context.store.write(lambda c: people.make_link(c, person.id, now, 30))
-
-
 def use(browser: Browser, link: str) -> int:
     """Press the button of a link."""
     return browser.http.post(link, data={"csrf": browser.token(link)}).status_code
@@ -142,7 +134,9 @@ def test_other_sessions_of_a_person_go_on_after_a_sign_out(
     assert at_work.get("/settings").status_code == 200
 
 
-def test_a_forged_or_foreign_cookie_is_nobody(app: FastAPI, sign_in: Callable[..., Browser]) -> None:
+def test_a_forged_or_foreign_cookie_is_nobody(
+    app: FastAPI, sign_in: Callable[..., Browser]
+) -> None:
     good = sign_in("admin").http.cookies["sw_session"]
     for forged in (good[:-2], "x" + good, "a.b.c", "", good.replace(".", "", 1)):
         browser = Browser(app)

@@ -140,11 +140,15 @@ def policies(settings: Settings) -> tuple[Policy, ...]:
         Policy(
             f"WITNESS_{name.upper()}",
             _shown(settings, name),
-            field.description or "",
+            _sentence(field.description or ""),
         )
         for name, field in Settings.model_fields.items()
         if name not in _ELSEWHERE
     )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _shown(settings: Settings, name: str) -> str:
@@ -156,7 +160,7 @@ def _shown(settings: Settings, name: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:g}" if value < 1e6 else f"{value:,.0f}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
     return str(value) or "empty"
 
 
