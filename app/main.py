@@ -16,7 +16,10 @@ from app.actions.casework import Policy
 from app.actions.executor import Executor
 from app.api import alarms as alarms_api
 from app.api import cases as cases_api
+from app.api import decision_table as decision_table_api
 from app.api import devices as devices_api
+from app.api import jobs as jobs_api
+from app.api import offenders as offenders_api
 from app.api import proposals as proposals_api
 from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
@@ -74,6 +77,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     resume_floor_api.router,
     cases_api.router,
     devices_api.router,
+    offenders_api.router,
+    decision_table_api.router,
+    jobs_api.router,
     proposals_api.router,
     intake.router,
 )

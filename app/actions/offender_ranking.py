@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
-from app.actions.scoring import gpu_history
+from app.actions.scoring import UNSCORED, gpu_history
 from app.store.connection import Connection
 from app.store.offender_devices import Device, describe
 from app.store.offender_reading import Candidate, Fleet, Query, Totals, find, jobs_in
@@ -117,14 +118,13 @@ def _hours(
 
 
 def _recurs(device: Device, within_days: int) -> Recurrence | None:
-    if len(device.incidents) < 2:
+    telling = [one for one in device.incidents if one.kind not in UNSCORED]
+    if len(telling) < 2:
         return None
-    newest = device.incidents[-1]
+    newest = telling[-1]
+    same: Literal["gpu", "instance"] = "gpu" if device.gpu_id is not None else "instance"
     past = [
-        PastIncident(
-            one.first_at, one.job, one.rank, one.kind, "gpu" if device.gpu_id else "instance"
-        )
-        for one in device.incidents[:-1]
+        PastIncident(one.first_at, one.job, one.rank, one.kind, same) for one in telling[:-1]
     ]
     return recurrence(past, newest.first_at, within_days, newest.kind)
 

@@ -83,9 +83,16 @@ class Listing:
         )
 
     def answer(
-        self, page: Page, rows: Sequence[Mapping[str, Any]], keys: Sequence[Key]
+        self,
+        page: Page,
+        rows: Sequence[Mapping[str, Any]],
+        keys: Sequence[Key],
+        about: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Answer one page; `rows` and `keys` hold one more than `limit` where there is more."""
+        """Answer one page; `rows` and `keys` hold one more than `limit` where there is more.
+
+        `about` is said of the whole list beside its items, in JSON only.
+        """
         more = len(rows) > page.limit
         following = self.write_cursor(keys[page.limit - 1]) if more else None
         shown = rows[: page.limit]
@@ -93,7 +100,8 @@ class Listing:
         if page.form == "csv":
             response = csv_response(self.name, self.columns, shown)
         else:
-            response = StrictJSON({"items": list(shown), "order": self.order, "next": following})
+            whole = {"items": list(shown), "order": self.order, "next": following}
+            response = StrictJSON({**whole, **(about or {})})
         if link:
             response.headers["Link"] = link
         response.headers["Cache-Control"] = "no-store"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from app.filters import Filters
+from app.store.job_reading import chosen
 from app.store.tables import (
     alarms,
     attempts,
@@ -147,18 +149,23 @@ def last_passes(connection: Connection, attempt_ids: Sequence[int]) -> dict[tupl
 
 def list_coverage(
     connection: Connection,
-    job_ids: Sequence[int] | None,
-    where: Sequence[sa.ColumnElement[bool]],
+    filters: Filters,
     after: tuple[Any, ...] | None,
     limit: int,
+    bound_to: tuple[str | None, str | None],
 ) -> tuple[CoverageRow, ...]:
-    """List coverage by attempt and check, in the order of attempt id and check."""
+    """List coverage by attempt and check, in that order; it overlaps from and to."""
     table = coverage.c
-    wanted = list(where)
-    if job_ids is not None:
-        wanted.append(table.job_id.in_(job_ids))
+    wanted = chosen(replace(filters, since=None, until=None), bound_to)
+    if filters.since is not None:
+        wanted.append(table.last_at >= filters.since)
+    if filters.until is not None:
+        wanted.append(table.first_at < filters.until)
+    if filters.check:
+        wanted.append(table.check_name.in_(filters.check))
     if after is not None:
-        wanted.append(sa.tuple_(table.attempt_id, table.check_name) > sa.tuple_(*after))
+        later = sa.and_(table.attempt_id == after[0], table.check_name > after[1])
+        wanted.append(sa.or_(table.attempt_id > after[0], later))
     query = (
         sa.select(
             table.attempt_id,

@@ -141,10 +141,9 @@ def list_jobs(
     bound_to: tuple[str | None, str | None] = (None, None),
 ) -> tuple[ListedJob, ...]:
     """List jobs, newest activity first; `bound_to` is the cluster and namespace of a token."""
-    where = [*_filtered(filters, silent_before)]
-    for column, value in zip((jobs.c.cluster, jobs.c.namespace), bound_to, strict=True):
-        if value is not None:
-            where.append(column == value)
+    where = chosen(filters, bound_to)
+    if filters.status:
+        where.append(sa.or_(*(_status(status, silent_before) for status in filters.status)))
     if after is not None:
         seen, job_id = jobs.c.last_seen_at, jobs.c.id
         at = moment(after[0])
@@ -228,8 +227,14 @@ def _count(connection: Connection, job_id: int) -> int:
     return count
 
 
-def _filtered(filters: Filters, silent_before: datetime) -> list[sa.ColumnElement[bool]]:
+def chosen(
+    filters: Filters, bound_to: tuple[str | None, str | None]
+) -> list[sa.ColumnElement[bool]]:
+    """Write the conditions on jobs that filters and a token's cluster and namespace make."""
     where: list[sa.ColumnElement[bool]] = []
+    for column, value in zip((jobs.c.cluster, jobs.c.namespace), bound_to, strict=True):
+        if value is not None:
+            where.append(column == value)
     if filters.cluster:
         where.append(jobs.c.cluster.in_(filters.cluster))
     if filters.namespace:
@@ -243,8 +248,6 @@ def _filtered(filters: Filters, silent_before: datetime) -> list[sa.ColumnElemen
     if filters.q:
         begin = searchable(filters.q.strip()) or ""
         where += [jobs.c.search >= begin, jobs.c.search < begin + _LAST]
-    if filters.status:
-        where.append(sa.or_(*(_status(status, silent_before) for status in filters.status)))
     return where
 
 

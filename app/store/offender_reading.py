@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import run_settings
-from app.store.intake.offender_rows import TODAY, advance, day_of
+from app.store.intake.offender_rows import TODAY, day_of
 from app.store.search import gpus_like, nodes_like
 from app.store.tables import WINDOWS, fleet_days, offender_windows, subject_days, subject_jobs
 
@@ -101,22 +101,12 @@ class Found:
     cut: bool = field(default=False)  # the text began more names than are looked at
 
 
-def stale(connection: Connection, now: datetime) -> bool:
-    """Tell whether the windows still end on an earlier day; `roll` lets them end today."""
-    kept = run_settings.read(connection, TODAY)
-    return kept is not None and int(kept) < day_of(now)
-
-
-def roll(connection: Connection, now: datetime) -> None:
-    """Let the windows end today; for the writer."""
-    advance(connection, now)
-
-
 def find(connection: Connection, query: Query, now: datetime, offset: int, limit: int) -> Found:
     """Read one stretch of the devices that fit, most incidents (or most telling ones) first."""
     today = day_of(now)
     keys = _keys_like(connection, query)
-    rows = _ahead(query, keys) if query.counted_ahead else _from_days(query, keys, today)
+    ahead = query.counted_ahead and _current(connection, query, today)
+    rows = _ahead(query, keys) if ahead else _from_days(query, keys, today)
     counted = rows.subquery()
     count, incidents = connection.execute(
         sa.select(sa.func.count(), sa.func.sum(counted.c.incidents))
@@ -164,6 +154,11 @@ def clusters(connection: Connection) -> tuple[str, ...]:
     """List the clusters in which a device was ever named."""
     rows = connection.execute(sa.select(fleet_days.c.cluster).distinct().limit(200))
     return tuple(sorted(row[0] for row in rows))
+
+
+def _current(connection: Connection, query: Query, today: int) -> bool:
+    """Tell whether the counted windows end today; the first document of a day moves them."""
+    return query.days is None or run_settings.read(connection, TODAY) == today
 
 
 def _columns(query: Query) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:

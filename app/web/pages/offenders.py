@@ -36,7 +36,6 @@ def offenders(request: Request, person: Viewer) -> Response:
     context = context_of(request)
     now = context.now()
     recurs = context.settings.recurrence_days
-    roll_windows(request)
     with context.store.reading() as connection:
         ranking = rank(connection, query, now, recurs, (page - 1) * PAGE, PAGE)
         saved = saved_queries.every(connection)
@@ -52,16 +51,6 @@ def offenders(request: Request, person: Viewer) -> Response:
         query_text=_text(query),
         recurs=recurs,
     )
-
-
-def roll_windows(request: Request) -> None:
-    """Let the counted windows end today; the first look of a day does it when no document came."""
-    context = context_of(request)
-    now = context.now()
-    with context.store.reading() as connection:
-        behind = offender_reading.stale(connection, now)
-    if behind:
-        context.store.write(lambda connection: offender_reading.roll(connection, now))
 
 
 @router.post("/offenders/queries")
