@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from witness.rules import words
 from witness.rules.alarm import PERSISTENT, REPLAYER, TRANSIENT, UNCLEAR, WEIGHTS, Pair, Verdict
-from witness.rules.ring import rederive
 from witness.rules.setting import THREE, TWO, Setting
 from witness.rules.suspect_window import reported_window
 
@@ -62,11 +61,10 @@ class Caution:
 
 def pair_doubts(setting: Setting, rank: int) -> tuple[Caution, ...]:
     """Say where the comparisons of a rank have no independent second node."""
-    nodes = setting.ring_nodes(rank)
-    pairs = setting.ring_pairs(rank)
+    nodes = setting.ring(rank).nodes
     if nodes == TWO:
         return (_two_nodes(setting, rank),)
-    if nodes == 1 or any(setting.same_node(pair) for pair in pairs if rank in pair):
+    if nodes == 1 or any(setting.same_node(rank, one) for one in setting.partners.get(rank, ())):
         text = f"A peer of rank {rank} runs on its own node: the comparison is not independent."
         return (Caution("peer_shares_node", text),)
     return ()
@@ -95,37 +93,35 @@ def verdict_doubts(verdict: Verdict, setting: Setting) -> tuple[Caution, ...]:
 
 def ring_cautions(setting: Setting, involved: tuple[int, ...]) -> tuple[Caution, ...]:
     """Say where a ring shows more than one fault, or a rank that was compared with itself."""
-    keys = {setting.ring_key(rank): rank for rank in involved}
+    rings = {setting.ring_key(rank): setting.ring(rank) for rank in involved}.values()
     cautions = []
-    several = [rank for rank in keys.values() if _several_faults(setting, rank)]
-    if several:
-        count = len({pair for rank in several for pair in setting.ring_pairs(rank)})
+    several = sum(len(one.pairs) for one in rings if one.several_faults)
+    if any(one.several_faults for one in rings):
         text = (
-            f"More than one fault in this ring ({words.counted(count, 'comparison')} "
-            f"{'differs' if count == 1 else 'differ'}): some named GPUs may be healthy. "
+            f"More than one fault in this ring ({words.counted(several, 'comparison')} "
+            f"{'differs' if several == 1 else 'differ'}): some named GPUs may be healthy. "
             "Audit again before any replacement."
         )
         cautions.append(Caution("multiple_faults", text))
-    if any(target == by for rank in keys.values() for target, by in setting.ring_pairs(rank)):
+    if any(one.self_pair for one in rings):
         cautions.append(Caution("self_pair", CODES["self_pair"]))
     return tuple(cautions)
 
 
 def culprit_cautions(setting: Setting, rank: int) -> tuple[Caution, ...]:
     """Say what weakens a culprit: a ring of three nodes, or pairs that do not bear it out."""
+    ring = setting.ring(rank)
     cautions = []
-    if setting.ring_nodes(rank) == THREE:
+    if ring.nodes == THREE:
         text = (
             "Ring of 3 nodes: two faulty GPUs that give the same wrong value leave only the "
             "healthy one named, so this GPU may be healthy."
         )
         cautions.append(Caution("three_node_ring", text))
-    counted = rederive(setting.ring_pairs(rank)).culprits
-    posted = _culprits_on_ring(setting, rank)
-    if set(counted) != posted:
+    if not ring.culprits_agree:
         text = (
-            f"By the mismatched pairs {_as_culprits(counted)}, "
-            f"but the alarm names {words.ranks(sorted(posted))}."
+            f"By the mismatched pairs {_as_culprits(ring.counted)}, "
+            f"but the alarm names {words.ranks(ring.posted)}."
         )
         cautions.append(Caution("culprits_disagree", text))
     return tuple(cautions)
@@ -133,7 +129,7 @@ def culprit_cautions(setting: Setting, rank: int) -> tuple[Caution, ...]:
 
 def loose_caution(setting: Setting, pair: Pair) -> tuple[Caution, ...]:
     """Say which culprit the pairs would give where the alarm names none of them."""
-    counted = [rank for rank in rederive(setting.ring_pairs(pair[0])).culprits if rank in pair]
+    counted = sorted(rank for rank in set(pair) if len(setting.partners[rank]) > 1)
     if not counted:
         return ()
     text = f"By the mismatched pairs {_as_culprits(counted)}, but the alarm names no culprit here."
@@ -148,7 +144,7 @@ def half_job(setting: Setting) -> tuple[Caution, ...]:
     named, size = setting.alarm.named_ranks(), setting.world_size
     if size is None or not named or 2 * len(named) < size:
         return ()
-    accused = {setting.ring_key(r) if setting.ring_nodes(r) == TWO else -1 - r for r in named}
+    accused = {setting.ring_key(r) if setting.ring(r).nodes == TWO else -1 - r for r in named}
     if len(accused) < TWO:
         return ()
     text = f"{len(named)} of {size} ranks are named at once: look for a software cause first."
@@ -199,27 +195,6 @@ def _two_nodes(setting: Setting, rank: int) -> Caution:
     return Caution("two_nodes", f"{where}: this check cannot tell {apart}.")
 
 
-def _several_faults(setting: Setting, rank: int) -> bool:
-    """Tell whether a ring's mismatches are other than one pair, or two pairs that share a rank.
-
-    A two-node ring has only two comparisons, both of which every fault breaks.
-    """
-    if setting.ring_nodes(rank) == TWO:
-        return False
-    pairs = setting.ring_pairs(rank)
-    if len(_culprits_on_ring(setting, rank)) > 1 or len(pairs) > TWO:
-        return True
-    if len(pairs) == TWO:
-        one, other = pairs
-        return set(one).isdisjoint(other)
-    return False
-
-
-def _culprits_on_ring(setting: Setting, rank: int) -> set[int]:
-    key = setting.ring_key(rank)
-    return {one for one in setting.alarm.culprits if setting.ring_key(one) == key}
-
-
 def _as_culprits(ranks: tuple[int, ...] | list[int]) -> str:
     if not ranks:
         return "no rank is a culprit"
@@ -230,4 +205,4 @@ def _third_depends(verdict: Verdict, setting: Setting) -> bool:
     third = verdict.third
     if third is None:
         return False
-    return third in verdict.pair or any(setting.same_node((third, one)) for one in verdict.pair)
+    return third in verdict.pair or any(setting.same_node(third, one) for one in verdict.pair)

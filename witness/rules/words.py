@@ -8,9 +8,9 @@ RANKS_SHOWN = 12
 
 def listed(items: Sequence[int] | Sequence[str], shown: int = RANKS_SHOWN) -> str:
     """Join items with commas and a final "and"; past `shown` items say how many more there are."""
-    texts = [str(item) for item in items]
-    if len(texts) > shown:
-        return f"{', '.join(texts[:shown])} and {len(texts) - shown} more"
+    texts = [str(item) for item in items[:shown]]
+    if len(items) > shown:
+        return f"{', '.join(texts)} and {len(items) - shown:,} more"
     if len(texts) > 1:
         return f"{', '.join(texts[:-1])} and {texts[-1]}"
     return texts[0] if texts else "none"
