@@ -37,7 +37,7 @@ SINGLE = ("range", "by", "lanes", "before", "live", "stamp")
 KINDS = ("action", "alarm", "elastic", "proposal", "start")
 """What the list is made of, in the order in which things of one moment stand."""
 
-_PLACE = re.compile(rf"([0-9]{{1,17}})\.([0-{len(KINDS) - 1}])\.([0-9a-z]{{13}})")
+_PLACE = re.compile(rf"([0-9]{{1,16}})\.([0-{len(KINDS) - 1}])\.([0-9a-z]{{13}})")
 
 Pair = tuple[str, str]
 
@@ -179,7 +179,8 @@ def _range(
         return end - timedelta(days=1), end, name
     first, last = extent
     end = max(end, _next_minute(last))
-    start = first - max((end - first) / 100, timedelta(minutes=1))
+    # What led to the first alarm belongs to it: the start of its job, its checkpoints.
+    start = first - max((end - first) / 50, timedelta(hours=1))
     return max(start, end - LONGEST), end, name
 
 
