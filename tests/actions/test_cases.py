@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from app.actions import verify
 from tests.actions.fleet import NODES, SUSPECT, alarm, node, pod, rank_map, transient
 from tests.actions.service import Service, until
 from tests.doubles.kubernetes.double import KubernetesDouble
@@ -185,8 +186,6 @@ def test_a_transient_that_recurs_under_other_names_asks_for_replacement(
 def test_a_cordon_that_somebody_lifted_is_noted_on_the_case(
     service: Service, cluster: KubernetesDouble
 ) -> None:
-    from app.actions import verify
-
     proposal = service.proposal()
     service.decide(proposal)
 
