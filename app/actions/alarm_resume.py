@@ -97,6 +97,11 @@ def resume_after(connection: Connection, ground: Ground) -> Resume:
         facts.step_time_s,
         ground.gpus,
     )
+    offered_kinds = {one.choice for one in choices}
+    if credible and "before_credible_window" not in offered_kinds:
+        no_credible = _nothing_before(credible)
+    if joined is not None and "before_joining" not in offered_kinds:
+        no_joined = f"No complete checkpoint before step {joined}, where it joined, is known."
     missing = [
         Missing("before_credible_window", no_credible) if no_credible else None,
         Missing("before_joining", no_joined) if no_joined else None,
@@ -117,6 +122,19 @@ def resume_after(connection: Connection, ground: Ground) -> Resume:
         started_again_at=attempt_reading.read_next_start(
             connection, facts.job_id, facts.occurred_at
         ),
+    )
+
+
+def _nothing_before(credible: CredibleWindow) -> str:
+    back = words.counted(credible.audits_back, "audit")
+    if credible.reaches_start:
+        return (
+            f"An intermittent fault may reach back {back}, past the first step of this attempt, "
+            "and no complete checkpoint before it is known."
+        )
+    return (
+        f"An intermittent fault may reach back {back}, to step {credible.first}, "
+        "and no complete checkpoint before it is known."
     )
 
 

@@ -125,7 +125,9 @@ def _arrow(
     way = [p for p in way if _outside(p, source, box, 1) and _outside(p, target, box, 3)]
     if len(way) < 2:
         return
-    shown = [*way[:: max(1, len(way) // 24)], way[-1]]
+    # The last piece must be long enough to give the arrowhead its direction.
+    every = max(1, len(way) // 24)
+    shown = [*way[:-every:every], way[-1]]
     d = "M" + "L".join(f"{n(x)} {n(y)}" for x, y in shown)
     looks, arrow = ("s-sus w25", "a-sus") if result == "differs" else ("s-edge w15", "a-ink")
     drawing.path(d, f"f-none {looks}", marker_end=f"url(#{arrow})")
