@@ -7,13 +7,21 @@ P is scored for the devices listed.  Where P or the rate decides the order, the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Literal
 
 from app.actions.scoring import UNSCORED, gpu_history
 from app.store.connection import Connection
 from app.store.offender_devices import Device, describe
-from app.store.offender_reading import Candidate, Fleet, Query, Totals, find, jobs_in
+from app.store.offender_reading import (
+    Candidate,
+    Fleet,
+    Query,
+    Totals,
+    find,
+    jobs_in,
+    start_of,
+)
 from witness.rules.repeat_offenders import (
     AgainstFleet,
     PastIncident,
@@ -68,16 +76,15 @@ def rank(
     start, many = (offset, limit) if by_count else (0, SCORED)
     found = find(connection, query, now, start, many)
     first, last = query.day_range(found.today)
-    since = None if first is None else _EPOCH + timedelta(days=first)
-    until = None if last is None else _EPOCH + timedelta(days=last + 1)
+    since = None if first is None else start_of(first)
+    until = None if last is None else start_of(last + 1)
     devices = describe(connection, found.candidates)
     keys = [one.key for one in found.candidates]
-    touched = jobs_in(connection, query.subject, keys, since)
+    touched = jobs_in(connection, query.subject, keys, since, until)
     rows = [
         _ranked(candidate, device, touched.get(candidate.key, 0), since, until, now, recurs_days)
         for candidate, device in zip(found.candidates, devices, strict=True)
     ]
-    rows = [row for row in rows if row[2] >= query.jobs]
     if not by_count:
         rows.sort(key=_by_p if query.order == "p" else _by_rate)
         rows = rows[offset : offset + limit]
@@ -123,9 +130,7 @@ def _recurs(device: Device, within_days: int) -> Recurrence | None:
         return None
     newest = telling[-1]
     same: Literal["gpu", "instance"] = "gpu" if device.gpu_id is not None else "instance"
-    past = [
-        PastIncident(one.first_at, one.job, one.rank, one.kind, same) for one in telling[:-1]
-    ]
+    past = [PastIncident(one.first_at, one.job, one.rank, one.kind, same) for one in telling[:-1]]
     return recurrence(past, newest.first_at, within_days, newest.kind)
 
 

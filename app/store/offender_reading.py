@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import run_settings
-from app.store.intake.offender_rows import TODAY, day_of
+from app.store.columns import moment
+from app.store.intake.offender_rows import DAY_US, TODAY, day_of
 from app.store.search import gpus_like, nodes_like
 from app.store.tables import WINDOWS, fleet_days, offender_windows, subject_days, subject_jobs
 
@@ -63,14 +64,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One device of the answer with its counts in the window; `jobs` is ever."""
+    """One device of the answer with its counts in the window."""
 
     subject: Subject
     key: str
     cluster: str
     incidents: int
     alarms: int
-    jobs: int
     last_at: datetime
 
 
@@ -106,7 +106,7 @@ def find(connection: Connection, query: Query, now: datetime, offset: int, limit
     today = day_of(now)
     keys = _keys_like(connection, query)
     ahead = query.counted_ahead and _current(connection, query, today)
-    rows = _ahead(query, keys) if ahead else _from_days(query, keys, today)
+    rows = _ahead(query, keys, today) if ahead else _from_days(query, keys, today)
     counted = rows.subquery()
     count, incidents = connection.execute(
         sa.select(sa.func.count(), sa.func.sum(counted.c.incidents))
@@ -126,7 +126,6 @@ def find(connection: Connection, query: Query, now: datetime, offset: int, limit
             row.cluster,
             int(row.incidents),
             int(row.alarms),
-            row.jobs,
             row.last_at,
         )
         for row in connection.execute(ordered)
@@ -136,14 +135,25 @@ def find(connection: Connection, query: Query, now: datetime, offset: int, limit
     return Found(candidates, totals, _fleet(connection, query, today), today, cut)
 
 
+def start_of(day: int) -> datetime:
+    """Give the moment at which a day begins, counted from 1970."""
+    return moment(day * DAY_US)
+
+
 def jobs_in(
-    connection: Connection, subject: str, keys: Sequence[str], since: datetime | None
+    connection: Connection,
+    subject: str,
+    keys: Sequence[str],
+    since: datetime | None,
+    until: datetime | None,
 ) -> dict[str, int]:
-    """Count the jobs in which devices were named since a moment."""
+    """Count the jobs in which devices were named in a window."""
     table = subject_jobs.c
     where = [table.subject == subject, table.subject_key.in_(keys), table.alarms > 0]
     if since is not None:
         where.append(table.last_at >= since)
+    if until is not None:
+        where.append(table.first_at < until)
     rows = connection.execute(
         sa.select(table.subject_key, sa.func.count()).where(*where).group_by(table.subject_key)
     )
@@ -167,24 +177,22 @@ def _columns(query: Query) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]
     return table[f"incidents_{suffix}"], table[f"alarms_{suffix}"]
 
 
-def _ahead(query: Query, keys: Sequence[str] | None) -> sa.Select[Any]:
+def _ahead(query: Query, keys: Sequence[str] | None, today: int) -> sa.Select[Any]:
     table = offender_windows.c
     incidents, alarms = _columns(query)
     where = [
         table.subject == query.subject,
         incidents >= query.incidents,
         alarms >= query.alarms,
-        table.jobs >= query.jobs,
     ]
     return sa.select(
         table.subject_key,
         table.cluster,
         incidents.label("incidents"),
         alarms.label("alarms"),
-        table.jobs,
         table.strength,
         table.last_at,
-    ).where(*where, *_named(query, table, keys))
+    ).where(*where, *_named(query, table, keys, today))
 
 
 def _from_days(query: Query, keys: Sequence[str] | None, today: int) -> sa.Select[Any]:
@@ -219,21 +227,38 @@ def _from_days(query: Query, keys: Sequence[str] | None, today: int) -> sa.Selec
             ever.cluster,
             counted.c.incidents,
             counted.c.alarms,
-            ever.jobs,
             ever.strength,
             ever.last_at,
         )
         .select_from(joined)
-        .where(ever.jobs >= query.jobs, *_named(query, ever, None))
+        .where(*_named(query, ever, None, today))
     )
 
 
-def _named(query: Query, table: Any, keys: Sequence[str] | None) -> list[sa.ColumnElement[bool]]:
+def _named(
+    query: Query, table: Any, keys: Sequence[str] | None, today: int
+) -> list[sa.ColumnElement[bool]]:
     where: list[sa.ColumnElement[bool]] = []
     if query.clusters:
         where.append(table.cluster.in_(query.clusters))
     if keys is not None:
         where.append(table.subject_key.in_(keys))
+    if query.jobs > 1:
+        touched = subject_jobs.c
+        first, last = query.day_range(today)
+        count = (
+            sa.select(sa.func.count())
+            .where(
+                touched.subject == table.subject,
+                touched.subject_key == table.subject_key,
+                touched.alarms > 0,
+                *([touched.last_at >= start_of(first)] if first is not None else []),
+                *([touched.first_at < start_of(last + 1)] if last is not None else []),
+            )
+            .correlate(offender_windows)
+            .scalar_subquery()
+        )
+        where.append(count >= query.jobs)
     return where
 
 

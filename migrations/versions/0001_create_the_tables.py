@@ -428,7 +428,6 @@ def upgrade() -> None:
         sa.Column("alarms_90", sa.BigInteger(), nullable=False),
         sa.Column("alarms_365", sa.BigInteger(), nullable=False),
         sa.Column("strength", sa.Float(), nullable=False),
-        sa.Column("jobs", sa.BigInteger(), nullable=False),
         sa.Column("last_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("subject", "subject_key", name=op.f("pk_offender_windows")),
     )

@@ -1,17 +1,18 @@
 """How often was each device named, by day and in the windows that the ranking shows?
 
 Called once for each group of documents, with one `Naming` for each finding that names a device.
-Every row is merged, none is read back but the jobs already counted.  The windows hold the days up
+Every row is merged, none is read back.  The windows hold the days up
 to `today`; `advance` takes out the days that have left them, which is done once a day.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from math import log
 from typing import Any
 
@@ -20,7 +21,7 @@ from sqlalchemy.engine import Connection
 
 from app.store import run_settings
 from app.store.columns import micros
-from app.store.intake.upsert import chunks, merge
+from app.store.intake.upsert import Merge, chunks, merge
 from app.store.tables import (
     WINDOWS,
     fleet_days,
@@ -32,7 +33,7 @@ from app.store.tables import (
 from witness.rules.score import SCORED_AS, STARTING
 
 TODAY = "offenders.today"
-_DAY = 86_400_000_000
+DAY_US = 86_400_000_000
 # Between two incidents of a defective GPU lie about a hundred hours; what one incident adds to the
 # logarithm of the odds is then ln(q/f) less this.  Only the order depends on it.
 _BETWEEN = 5.9
@@ -67,9 +68,10 @@ class Naming:
 
 def day_of(moment: datetime) -> int:
     """Count the days from 1970 to a moment."""
-    return micros(moment) // _DAY
+    return micros(moment) // DAY_US
 
 
+@cache
 def strength(kind: str) -> float:
     """Weigh an incident of a kind, to put devices in an order before they are scored."""
     scored = SCORED_AS.get(kind, kind)
@@ -86,36 +88,16 @@ def count_namings(
     """
     if not namings:
         return
-    today = advance(connection, now)
-    new_jobs = _count_jobs(connection, namings)
-    days: defaultdict[tuple[str, str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
-    windows: dict[tuple[str, str], dict[str, Any]] = {}
-    fleet: defaultdict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
-    seen: set[tuple[int, str, str]] = set()
-    counted: set[int] = set()
+    counts = _Counts(advance(connection, now))
     for naming in namings:
-        day = day_of(naming.occurred_at)
-        incidents = int(naming.new_incident)
-        for subject, key in naming.subjects():
-            # An alarm that names a device twice, in two kinds, is one alarm of that device.
-            alarms = int((naming.alarm_id, subject, key) not in seen)
-            seen.add((naming.alarm_id, subject, key))
-            cell = days[subject, key, day, naming.family, naming.kind]
-            cell[0] += alarms
-            cell[1] += incidents
-            row = windows.setdefault((subject, key), _blank(subject, key, naming))
-            _add(row, naming, day, today, alarms, incidents)
-        if fleet_too and (naming.gpu_id is not None or naming.node_id is not None):
-            cell = fleet[naming.cluster, day, naming.family, naming.kind]
-            cell[0] += int(naming.alarm_id not in counted)
-            cell[1] += incidents
-            counted.add(naming.alarm_id)
-    for device, jobs in new_jobs.items():
-        windows[device]["jobs"] = jobs
-    _merge_days(connection, days)
-    merge(connection, offender_windows, list(windows.values()), _WINDOW_MERGE)
-    found = [(*where, alarms, begun, 0.0) for where, (alarms, begun) in fleet.items()]
-    count_fleet(connection, found)
+        counts.add(naming)
+    add: dict[str, Merge] = {"alarms": "add", "incidents": "add"}
+    merge(connection, subject_days, _rows(_DAY_KEY, counts.days), add)
+    merge(connection, subject_jobs, list(counts.jobs.values()), _JOB_MERGE)
+    merge(connection, offender_windows, list(counts.windows.values()), _WINDOW_MERGE)
+    if fleet_too:
+        found = [(*where, cell[0], cell[1], 0.0) for where, cell in counts.fleet.items()]
+        count_fleet(connection, found)
 
 
 def count_fleet(
@@ -190,79 +172,77 @@ def _take_out(connection: Connection, days: int, before: int, today: int) -> Non
         connection.execute(statement, [dict(zip(names, row, strict=True)) for row in rows])
 
 
-_WINDOW_MERGE: dict[str, Any] = {
+_DAY_KEY = ("subject", "subject_key", "day", "family", "kind")
+_JOB_MERGE: dict[str, Merge] = {"alarms": "add", "first_at": "min", "last_at": "max"}
+_SUMS = tuple(f"{what}_{days}" for what in ("alarms", "incidents") for days in ("all", *WINDOWS))
+_WINDOW_MERGE: dict[str, Merge] = {
     "cluster": "set",
     "strength": "add",
-    "jobs": "add",
     "last_at": "max",
-    **{f"{what}_{days}": "add" for what in ("alarms", "incidents") for days in ("all", *WINDOWS)},
+    **dict.fromkeys(_SUMS, "add"),
 }
 
 
-def _blank(subject: str, key: str, naming: Naming) -> dict[str, Any]:
-    counts = {name: 0 for name, how in _WINDOW_MERGE.items() if how == "add"}
-    last_at = micros(naming.occurred_at)
-    row = {"subject": subject, "subject_key": key, "cluster": naming.cluster, "last_at": last_at}
-    return {**row, **counts, "strength": 0.0}
+def _rows(names: Sequence[str], cells: Mapping[tuple[Any, ...], list[int]]) -> list[dict[str, Any]]:
+    columns = (*names, "alarms", "incidents")
+    return [dict(zip(columns, (*key, *cell), strict=True)) for key, cell in cells.items()]
 
 
-def _add(
-    row: dict[str, Any], naming: Naming, day: int, today: int, alarms: int, incidents: int
-) -> None:
-    row["last_at"] = max(row["last_at"], micros(naming.occurred_at))
-    row["cluster"] = naming.cluster
-    row["strength"] += incidents * strength(naming.kind)
-    for days in ("all", *WINDOWS):
-        if days == "all" or day > today - int(days):
-            row[f"alarms_{days}"] += alarms
-            row[f"incidents_{days}"] += incidents
+class _Counts:
+    """What a group of findings adds to the tables; cells are [alarms, incidents]."""
 
+    def __init__(self, today: int) -> None:
+        self.today = today
+        self.days: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+        self.jobs: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self.windows: dict[tuple[str, str], dict[str, Any]] = {}
+        self.fleet: defaultdict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+        self._seen: set[tuple[int, str, str]] = set()
+        self._alarms: set[int] = set()
 
-def _merge_days(
-    connection: Connection, days: dict[tuple[str, str, int, str, str], list[int]]
-) -> None:
-    names = ("subject", "subject_key", "day", "family", "kind", "alarms", "incidents")
-    rows = [dict(zip(names, (*key, *counts), strict=True)) for key, counts in days.items()]
-    merge(connection, subject_days, rows, {"alarms": "add", "incidents": "add"})
-
-
-def _count_jobs(connection: Connection, namings: Sequence[Naming]) -> Counter[tuple[str, str]]:
-    """Merge the jobs that each device was named in; gives how many of them are new to it."""
-    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
-    alarms: defaultdict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for naming in namings:
+    def add(self, naming: Naming) -> None:
+        """Count one finding for each device it names, and once for the fleet."""
         at = micros(naming.occurred_at)
-        for subject, key in naming.subjects():
-            triple = (subject, key, naming.job_id)
-            alarms[triple].add(naming.alarm_id)
-            if triple not in rows:
-                key_of_row = zip(("subject", "subject_key", "job_id"), triple, strict=True)
-                rows[triple] = {**dict(key_of_row), "first_at": at, "last_at": at}
-            row = rows[triple]
-            row["first_at"], row["last_at"] = min(row["first_at"], at), max(row["last_at"], at)
-    known = _known_jobs(connection, rows)
-    for triple, row in rows.items():
-        row["alarms"] = len(alarms[triple])
-    how: dict[str, Any] = {"alarms": "add", "first_at": "min", "last_at": "max"}
-    merge(connection, subject_jobs, list(rows.values()), how)
-    return Counter((subject, key) for subject, key, job in rows if (subject, key, job) not in known)
+        day, incidents = at // DAY_US, int(naming.new_incident)
+        within = ("all", *(days for days in WINDOWS if day > self.today - days))
+        subjects = naming.subjects()
+        for subject, key in subjects:
+            # An alarm that names a device twice, in two kinds, is one alarm of that device.
+            once = (naming.alarm_id, subject, key)
+            alarms = int(once not in self._seen)
+            self._seen.add(once)
+            cell = self.days[subject, key, day, naming.family, naming.kind]
+            cell[0] += alarms
+            cell[1] += incidents
+            self._job(subject, key, naming.job_id, at, alarms)
+            row = self.windows.get((subject, key)) or self._window(subject, key, at)
+            row["cluster"] = naming.cluster
+            row["last_at"] = max(row["last_at"], at)
+            row["strength"] += incidents * strength(naming.kind)
+            for days in within:
+                row[f"alarms_{days}"] += alarms
+                row[f"incidents_{days}"] += incidents
+        if subjects:
+            cell = self.fleet[naming.cluster, day, naming.family, naming.kind]
+            cell[0] += int(naming.alarm_id not in self._alarms)
+            cell[1] += incidents
+            self._alarms.add(naming.alarm_id)
 
+    def _window(self, subject: str, key: str, at: int) -> dict[str, Any]:
+        named = {"subject": subject, "subject_key": key, "cluster": "", "last_at": at}
+        row = self.windows[subject, key] = {**named, "strength": 0.0, **dict.fromkeys(_SUMS, 0)}
+        return row
 
-def _known_jobs(
-    connection: Connection, triples: Iterable[tuple[str, str, int]]
-) -> set[tuple[str, str, int]]:
-    known: set[tuple[str, str, int]] = set()
-    by_subject: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
-    for subject, key, job in triples:
-        by_subject[subject].add((key, job))
-    table = subject_jobs.c
-    for subject, pairs in by_subject.items():
-        for chunk in chunks(sorted(pairs), 400):
-            found = connection.execute(
-                sa.select(table.subject_key, table.job_id).where(
-                    table.subject == subject,
-                    sa.tuple_(table.subject_key, table.job_id).in_(chunk),
-                )
-            )
-            known.update((subject, row.subject_key, row.job_id) for row in found)
-    return known
+    def _job(self, subject: str, key: str, job: int, at: int, alarms: int) -> None:
+        row = self.jobs.get((subject, key, job))
+        if row is None:
+            named = {"subject": subject, "subject_key": key, "job_id": job}
+            self.jobs[subject, key, job] = {
+                **named,
+                "alarms": alarms,
+                "first_at": at,
+                "last_at": at,
+            }
+            return
+        row["alarms"] += alarms
+        row["first_at"], row["last_at"] = min(row["first_at"], at), max(row["last_at"], at)

@@ -28,7 +28,6 @@ offender_windows = Table(
     *(Column(f"incidents_{days}", BigInteger, nullable=False) for days in WINDOWS),
     *(Column(f"alarms_{days}", BigInteger, nullable=False) for days in WINDOWS),
     Column("strength", Float, nullable=False),  # log weight of its incidents
-    Column("jobs", BigInteger, nullable=False),  # distinct jobs, ever
     Column("last_at", Instant, nullable=False),
 )
 
