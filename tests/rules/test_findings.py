@@ -126,6 +126,11 @@ def test_what_no_row_covers_is_shown_without_a_recommendation(
     assert finding.ambiguous
 
 
+def test_a_posted_word_does_not_swamp_a_sentence() -> None:
+    assert len(only({"check": "x" * 5000, "step": 1}).meaning) < 150
+    assert len(only(compute(**PAIR, verdicts=[verdict("y" * 5000)])).meaning) < 150
+
+
 def test_an_unknown_verdict_is_shown_at_its_suspect() -> None:
     finding = only(compute(**PAIR, verdicts=[verdict("cosmic ray")]))
     assert (finding.rule, finding.rank, finding.kind) == (None, 13, "unknown")
@@ -323,6 +328,11 @@ def test_half_the_job_named_is_software_first(nonfinite: list[int], software: bo
     for finding in found(compute(nonfinite=nonfinite)):
         assert finding.software_first is software
         assert finding.has("half_job") is software
+
+
+def test_two_accusations_are_enough_for_half_a_small_job() -> None:
+    assert only(compute(nonfinite=[0], world_size=2), None).software_first is False
+    assert all(one.software_first for one in found(compute(nonfinite=[0, 1], world_size=4), None))
 
 
 def test_half_the_job_counts_every_way_of_naming() -> None:

@@ -78,7 +78,8 @@ def test_a_ring_without_an_offset_is_the_rank_alone() -> None:
 @pytest.mark.parametrize(
     ("nodes", "offset", "codes", "ranks"),
     [
-        (2, 8, ["third_shares_node"], [16]),
+        (1, 4, ["too_few_nodes", "target_shares_node"], [0, 8]),
+        (2, 8, ["too_few_nodes", "third_shares_node"], [0, 16]),
         (4, 16, ["third_shares_node"], [32]),
         (3, 8, [], []),
         (4, 4, ["target_shares_node", "third_shares_node"], [16, 16]),
@@ -91,7 +92,14 @@ def test_layouts_that_take_independence_away(
     problems = layout(nodes=nodes).problems(offset)
     assert [one.code for one in problems] == codes
     assert [len(one.ranks) for one in problems] == ranks
-    assert all("more" in one.text for one in problems)
+    assert all(one.text.endswith(".") for one in problems)
+
+
+def test_a_job_of_one_node_has_no_ring() -> None:
+    (problem,) = layout(nodes=1).problems()
+    assert problem.text == "The ring check needs 3 nodes, and this job has 1 node."
+    unknown = Topology.from_places([Place(0, "a"), Place(1, None)], 2)
+    assert unknown.problems() == ()
 
 
 def test_nodes_in_any_order_have_their_problems_named() -> None:

@@ -39,6 +39,11 @@ def test_counts_and_times() -> None:
     assert [words.times(n) for n in (1, 2, 3)] == ["once", "twice", "3 times"]
 
 
+def test_a_long_name_is_cut() -> None:
+    assert words.cut("a" * 80) == "a" * 80
+    assert words.cut("a" * 81) == "a" * 80 + "…"
+
+
 def test_shares_and_pairs() -> None:
     assert words.percent(0.25) == "25 %"
     assert words.percent(0.0123) == "1.2 %"

@@ -6,7 +6,7 @@ the same findings in the same order.
 
 from dataclasses import dataclass, replace
 
-from witness.rules import guards
+from witness.rules import guards, words
 from witness.rules.alarm import (
     COMPUTE,
     PERSISTENT,
@@ -70,11 +70,11 @@ def findings(alarm: Alarm, topology: Topology | None = None) -> tuple[Finding, .
     elif alarm.check == REDUCED:
         found = [_by_row("G1", None)]
     else:
-        text = f"The check “{alarm.check}” is not known here."
+        text = f"The check “{words.cut(alarm.check)}” is not known here."
         found = [_no_row("unknown_check", text, "unknown")]
     job_wide = guards.half_job(setting)
-    window = guards.window_cautions(setting)
-    return tuple(_guarded(one, setting, job_wide, window) for one in found)
+    of_alarm = (*guards.window_cautions(setting), *guards.digest_cautions(setting))
+    return tuple(_guarded(one, setting, job_wide, of_alarm) for one in found)
 
 
 def _by_row(row_id: str, rank: int | None, involved: tuple[int, ...] = ()) -> Finding:
@@ -151,7 +151,7 @@ def _verdict(verdict: Verdict, setting: Setting) -> Finding:
     trio = (*verdict.pair, verdict.third, verdict.suspect)
     members = tuple(dict.fromkeys(rank for rank in trio if rank is not None))
     if verdict.kind not in VERDICT_KINDS:
-        text = f"The verdict “{verdict.kind}” is not known here."
+        text = f"The verdict “{words.cut(verdict.kind)}” is not known here."
         return _no_row("unknown_verdict", text, "unknown", verdict.suspect, members)
     rank = None if verdict.kind == UNATTRIBUTABLE else suspect_of(verdict)
     finding = _by_row(_ROW_OF[verdict.kind], rank, members)
@@ -178,7 +178,7 @@ def _loose(pair: Pair, setting: Setting) -> Finding:
 
 
 def _guarded(
-    finding: Finding, setting: Setting, job_wide: tuple[Caution, ...], window: tuple[Caution, ...]
+    finding: Finding, setting: Setting, job_wide: tuple[Caution, ...], of_alarm: tuple[Caution, ...]
 ) -> Finding:
     """Attach what the layout, the ring and the size of the job say against a finding."""
     of_ring = finding.rule in {"R1", *_ROW_OF.values()} or finding.kind == "ambiguous"
@@ -186,7 +186,7 @@ def _guarded(
     if finding.rule == "R1" and finding.rank is not None:
         ring += guards.culprit_cautions(setting, finding.rank)
     place = guards.place_cautions(setting, finding.rank)
-    cautions = (*finding.cautions, *ring, *job_wide, *window, *place)
+    cautions = (*finding.cautions, *ring, *job_wide, *of_alarm, *place)
     return replace(
         finding,
         cautions=cautions,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from witness.rules import words
 from witness.rules.alarm import PERSISTENT, REPLAYER, TRANSIENT, UNCLEAR, WEIGHTS, Pair, Verdict
+from witness.rules.digests import contradiction
 from witness.rules.setting import THREE, TWO, Setting
 from witness.rules.suspect_window import reported_window
 
@@ -18,6 +19,7 @@ BLOCKING = frozenset(
         "third_shares_node",
         "multiple_faults",
         "culprits_disagree",
+        "digests_disagree",
         "verdict_contradicts",
         "half_job",
         "rank_outside_job",
@@ -33,6 +35,7 @@ CODES: dict[str, str] = {
     "multiple_faults": "The ring shows more than one fault, so some named GPUs may be healthy.",
     "three_node_ring": "On three nodes two equal faults leave only the healthy GPU named.",
     "culprits_disagree": "The named culprits are not those that the mismatched pairs give.",
+    "digests_disagree": "The digests that came with the alarm do not bear it out.",
     "verdict_contradicts": "The verdict's kind and its suspect do not fit together.",
     "half_job": "Half of the job or more is named at once, which points to software.",
     "rank_outside_job": "A named rank is not one of the job's.",
@@ -149,6 +152,12 @@ def half_job(setting: Setting) -> tuple[Caution, ...]:
         return ()
     text = f"{len(named)} of {size} ranks are named at once: look for a software cause first."
     return (Caution("half_job", text),)
+
+
+def digest_cautions(setting: Setting) -> tuple[Caution, ...]:
+    """Say that the digests which came with the alarm contradict it."""
+    text = contradiction(setting.alarm, setting.offset, setting.world_size)
+    return () if text is None else (Caution("digests_disagree", text),)
 
 
 def place_cautions(setting: Setting, rank: int | None) -> tuple[Caution, ...]:

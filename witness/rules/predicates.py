@@ -42,7 +42,7 @@ def check_is(wanted: str) -> Predicate:
     """Ask which check fired."""
 
     def test(alarm: Alarm) -> tuple[State, str]:
-        return _state(alarm.check == wanted), alarm.check
+        return _state(alarm.check == wanted), words.cut(alarm.check)
 
     return Predicate(f"check is {wanted}", test)
 
@@ -52,9 +52,8 @@ def verdict_is(*kinds: str) -> Predicate:
 
     def test(alarm: Alarm) -> tuple[State, str]:
         held = sorted({verdict.kind for verdict in alarm.verdicts})
-        return _state(not set(kinds).isdisjoint(held)), words.listed(
-            held
-        ) if held else "no verdicts"
+        shown = words.listed([words.cut(kind) for kind in held]) if held else "no verdicts"
+        return _state(not set(kinds).isdisjoint(held)), shown
 
     return Predicate(f"a verdict is {' or '.join(kinds)}", test)
 

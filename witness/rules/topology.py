@@ -7,6 +7,9 @@ from types import MappingProxyType
 
 from witness.rules import words
 
+NODES_NEEDED = 3
+"""One each for the replayer, its target and the third rank that settles a mismatch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -114,10 +117,14 @@ class Topology:
         return host is not None and host == self.host(other)
 
     def problems(self, offset: int | None = None) -> tuple[Problem, ...]:
-        """Say where replayer, target and third of a comparison share a machine."""
+        """Say where replayer, target and third of a comparison share a machine.
+
+        The ring check needs three nodes; without any known offset only that can be said.
+        """
+        few = self._too_few_nodes()
         step = (offset or self.offset or 0) % self.world_size
         if step == 0:
-            return ()
+            return few
         found: dict[str, list[int]] = {"target": [], "third": []}
         for rank in range(self.world_size):
             target = (rank + step) % self.world_size
@@ -126,7 +133,15 @@ class Topology:
                 found["target"].append(rank)
             elif self.share_a_node(rank, third) or self.share_a_node(target, third):
                 found["third"].append(rank)
-        return tuple(_problem(code, tuple(ranks)) for code, ranks in found.items() if ranks)
+        shared = (_problem(code, tuple(ranks)) for code, ranks in found.items() if ranks)
+        return (*few, *shared)
+
+    def _too_few_nodes(self) -> tuple[Problem, ...]:
+        if self.unplaced or self.node_count >= NODES_NEEDED:
+            return ()
+        have = words.counted(self.node_count, "node")
+        text = f"The ring check needs {NODES_NEEDED} nodes, and this job has {have}."
+        return (Problem("too_few_nodes", text, ()),)
 
 
 def ring_length(world_size: int, offset: int) -> int:

@@ -6,6 +6,10 @@ RANKS_SHOWN = 12
 """A sentence stays readable up to about this many numbers; the rest is counted."""
 
 
+LONGEST_NAME = 80
+"""Posted words longer than this are cut inside sentences."""
+
+
 def listed(items: Sequence[int] | Sequence[str], shown: int = RANKS_SHOWN) -> str:
     """Join items with commas and a final "and"; past `shown` items say how many more there are."""
     texts = [str(item) for item in items[:shown]]
@@ -41,6 +45,11 @@ def times(number: int) -> str:
 def percent(share: float) -> str:
     """Write a share of one as a percentage with two significant digits."""
     return f"{share * 100:.2g} %"
+
+
+def cut(text: str, longest: int = LONGEST_NAME) -> str:
+    """Shorten a posted name that would swamp a sentence; the document keeps all of it."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def pair(target: int, replayer: int) -> str:
