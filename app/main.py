@@ -31,6 +31,7 @@ from app.web.metrics import Metrics
 from app.web.middleware import Frame
 from app.web.pages import (
     alarm,
+    approvals,
     audit,
     cases,
     decision_table,
@@ -62,6 +63,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     alarm.router,
     proposals.router,
     docket.router,
+    approvals.router,
     cases.router,
     offenders.router,
     decision_table.router,
@@ -109,7 +111,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
         lifespan=_lifespan(context if own else None),
         max_body_size=FORM_LIMIT,
         middleware=[
-            Middleware(Frame, metrics=metrics),
+            Middleware(Frame, metrics=metrics, too_large=errors.too_large),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
         ],
     )

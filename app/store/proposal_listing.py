@@ -79,16 +79,23 @@ def page(
     limit: int,
     *,
     statuses: Collection[str] = (),
+    blocked: bool | None = None,
     oldest_first: bool = False,
     bound: tuple[str | None, str | None] = (None, None),
 ) -> tuple[ListedProposal, ...]:
-    """List proposals by the time of their creation."""
+    """List proposals by the time of their creation.
+
+    `blocked` leaves only those that cannot be approved now, or only those that can.
+    """
     query = sa.select(*COLUMNS, *_BESIDE).select_from(_FROM).where(*_conditions(wanted))
     cluster, namespace = bound
     if cluster is not None:
         query = query.where(proposals.c.cluster == cluster)
     if namespace is not None:
         query = query.where(jobs.c.namespace == namespace)
+    if blocked is not None:
+        column = proposals.c.blocked
+        query = query.where(column.is_not(None) if blocked else column.is_(None))
     if statuses:
         query = query.where(proposals.c.status.in_(statuses))
     created = sa.type_coerce(proposals.c.created_at, sa.BigInteger)
@@ -137,12 +144,13 @@ def _ids(values: Collection[str]) -> list[int]:
     return found
 
 
-def counts(connection: Connection) -> dict[str, int]:
-    """Count all proposals by status."""
+def counts(connection: Connection) -> dict[tuple[str, bool], int]:
+    """Count all proposals by status and by whether something stands in the way."""
+    held = sa.case((proposals.c.blocked.is_(None), 0), else_=1)
     rows = connection.execute(
-        sa.select(proposals.c.status, sa.func.count()).group_by(proposals.c.status)
+        sa.select(proposals.c.status, held, sa.func.count()).group_by(proposals.c.status, held)
     )
-    return {row[0]: row[1] for row in rows}
+    return {(row[0], bool(row[1])): row[2] for row in rows}
 
 
 def tainted_jobs(connection: Connection, case_ids: Collection[int]) -> dict[int, int]:

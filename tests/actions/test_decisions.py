@@ -37,9 +37,11 @@ def test_of_four_simultaneous_decisions_one_is_kept(
     tokens = {id(person): person.token("/settings") for person, _ in deciders}
     with ThreadPoolExecutor(len(deciders)) as pool:
         for proposal in proposals:
-            pages = list(
-                pool.map(lambda one, p=proposal: _click(*one, tokens[id(one[0])], p), deciders)
-            )
+            clicked = [
+                pool.submit(_click, person, verdict, tokens[id(person)], proposal)
+                for person, verdict in deciders
+            ]
+            pages = [one.result() for one in clicked]
             said = Counter("already decided by" in page for page in pages)
             assert said[True] == len(deciders) - 1, pages
             after = service.read(f"/proposals/{proposal['id']}")

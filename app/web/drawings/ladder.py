@@ -80,7 +80,8 @@ def _draw(
     frame: _Frame, score: Score, at_least: float | None, what_if: Sequence[WhatIf], key: str
 ) -> Markup:
     terms = score.ladder[-ROWS:]
-    bottom = TOP + len(terms) * frame.row + 46 + len(what_if) * 30 + (14 if frame.narrow else 0)
+    step = 42 if frame.narrow else 30
+    bottom = TOP + len(terms) * frame.row + 46 + len(what_if) * step + (14 if frame.narrow else 0)
     drawing = Drawing(frame.width, bottom + 24)
     scale = _Scale(frame, [score.odds, *(term.odds_after for term in terms)])
     _ground(drawing, frame, scale, bottom)
@@ -100,10 +101,10 @@ def _draw(
         before = term.odds_after
         y += frame.row
     _now(drawing, frame, scale, y, score.p, at_least)
-    y += 30
+    y += step
     for one in what_if:
         _if(drawing, frame, scale, y, one)
-        y += 30
+        y += step
     return drawing.finish(
         f"ld{key}", "Ladder of the score, in odds", _described(score, what_if), fluid=frame.narrow
     )
