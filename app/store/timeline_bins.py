@@ -192,7 +192,8 @@ def _capped(connection: Connection, scope: Scope, width: timedelta) -> Histogram
     """Count each bin up to a cap: bounded however many alarms a storm put into the range."""
     step = width // timedelta(microseconds=1)
     numbers = range(micros(scope.start) // step, (micros(scope.end) - 1) // step + 1)
-    bins = sa.values(sa.column("bin", sa.BigInteger), name="bins").data([(n,) for n in numbers])
+    values = sa.values(sa.column("bin", sa.BigInteger), name="numbers")
+    bins = values.data([(n,) for n in numbers]).cte("bins")
     at = sa.type_coerce(alarms.c.occurred_at, sa.BigInteger)
     some = (
         sa.select(sa.literal(1).label("one"))
