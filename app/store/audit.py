@@ -144,8 +144,12 @@ def exported(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_row(entry: Entry) -> dict[str, Any]:
-    """Give an entry back in the form of its row."""
+def as_exported(entry: Entry) -> dict[str, Any]:
+    """Write an entry with its id and hash around the content that was hashed."""
+    return {"id": str(entry.id), **exported(_as_row(entry)), "hash": entry.hash}
+
+
+def _as_row(entry: Entry) -> dict[str, Any]:
     row = asdict(entry)
     row["details"] = json.dumps(dict(entry.details))
     return row

@@ -90,10 +90,14 @@ def _http(request: Request, error: Exception) -> Response:
         message = f"{request.method} is not possible here, only {' and '.join(allowed)}."
     elif error.status_code == 404:
         message = "There is nothing at this address."
-    elif error.status_code == 413:
-        message = "The body is larger than this address takes."
     code = _CODES.get(error.status_code, "error")
     return answer(request, Problem(error.status_code, code, message, headers=headers))
+
+
+def too_large(request: Request) -> Response:
+    """Say that a body is over its limit, in place of the framework's bare words."""
+    message = "The body is larger than this address takes."
+    return answer(request, Problem(413, "too_large", message))
 
 
 def allowed_methods(request: Request) -> list[str]:

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from app.store import audit, audit_reading, ids
 from app.store.audit_reading import Filter
 from app.store.store import Store
 from app.store.tables import audit_entries
-from tests.web.conftest import Browser
+from tests.web.conftest import ADMIN_TOKEN, Browser
 
 AT = datetime(2026, 11, 3, 15, 12, 14, 123456, tzinfo=UTC)
 
@@ -33,20 +34,19 @@ def both(migrated_url: str) -> Iterator[Store]:
 
 def fill(store: Store, number: int = 5) -> list[int]:
     """Write some entries, each in a transaction of its own."""
-    return [
-        store.write(
-            lambda c, n=n: audit.append(
-                c,
-                f"person {n % 2}",
-                ("proposal.approved", "token.created")[n % 2],
-                f"Entry \u202e{n}\x00\ud800 <b>",
-                at=AT + timedelta(seconds=n),
-                case_id=ids.derive("case", n),
-                details={"n": n, "big": 2**60, "share": 0.1, "text": "ä"},
-            )
-        )
-        for n in range(number)
-    ]
+    return [store.write(partial(_one, n)) for n in range(number)]
+
+
+def _one(n: int, connection: sa.Connection) -> int:
+    return audit.append(
+        connection,
+        f"person {n % 2}",
+        ("proposal.approved", "token.created")[n % 2],
+        f"Entry \u202e{n}\x00\ud800 <b>",
+        at=AT + timedelta(seconds=n),
+        case_id=ids.derive("case", n),
+        details={"n": n, "big": 2**60, "share": 0.1, "text": "ä"},
+    )
 
 
 def verify(store: Store) -> audit.Verification:
@@ -194,6 +194,26 @@ def test_an_exported_chain_can_be_verified_without_this_program(
         text = json.dumps(line, sort_keys=True, separators=(",", ":"))
         assert hashlib.sha256(text.encode()).hexdigest() == stated
         previous = stated
+
+
+def test_programs_read_the_chain_page_by_page(admin: Browser, context: Context) -> None:
+    written = fill(context.store)
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    first = admin.get("/api/v1/audit?limit=2&q=entry", headers=headers).json()
+    assert [one["id"] for one in first["items"]] == [str(n) for n in written[:2:-1]]
+    query = {"limit": "2", "q": "entry", "cursor": first["next"]}
+    second = admin.get("/api/v1/audit", params=query, headers=headers).json()
+    assert second["items"][0]["hash"] == first["items"][-1]["previous_hash"]
+    assert admin.get("/api/v1/audit?node=x", headers=headers).status_code == 400
+
+
+def test_a_token_of_one_cluster_does_not_read_the_whole_chain(
+    admin: Browser, stranger: Browser
+) -> None:
+    admin.post("/settings/tokens", {"cluster": "alpine", "scope": "read"})
+    secret = admin.get("/settings").text.split('class="secret">')[1].split("<")[0]
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert stranger.get("/api/v1/audit", headers=headers).status_code == 403
 
 
 def test_the_csv_runs_nothing(admin: Browser, context: Context) -> None:

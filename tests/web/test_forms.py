@@ -78,7 +78,13 @@ def test_get_is_refused(admin: Browser) -> None:
 
 def test_the_form_token_is_needed(admin: Browser, sign_in: Callable[..., Browser]) -> None:
     of_another = sign_in("admin", "somebody else").token()
-    wrong = ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "ä"}, {"csrf": of_another})
+    wrong: tuple[dict[str, str], ...] = (
+        {},
+        {"csrf": ""},
+        {"csrf": "0" * 64},
+        {"csrf": "ä"},
+        {"csrf": of_another},
+    )
     for path, _ in SETTINGS_POSTS:
         for fields in wrong:
             answer = admin.http.post(path, data={"reason": "x", **fields})

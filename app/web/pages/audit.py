@@ -17,7 +17,7 @@ from app import csv_table
 from app.context import Context, context_of
 from app.filters import bad, instant
 from app.store import audit, audit_reading, ids
-from app.store.audit import Entry, Verification
+from app.store.audit import Verification
 from app.store.audit_reading import Filter
 from app.strict_json import dumps
 from app.web.rendering import render
@@ -162,12 +162,7 @@ def _exported(context: Context, wanted: Filter) -> Iterator[dict[str, Any]]:
         for number, entry in enumerate(audit_reading.walk(connection, wanted)):
             if number >= EXPORT_MOST:
                 return
-            yield as_exported(entry)
-
-
-def as_exported(entry: Entry) -> dict[str, Any]:
-    """Write an entry with its id and hash around the content that was hashed."""
-    return {"id": str(entry.id), **audit.exported(audit.as_row(entry)), "hash": entry.hash}
+            yield audit.as_exported(entry)
 
 
 def _ndjson(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
