@@ -21,7 +21,13 @@ from app.store import people
 from tests.web.conftest import Browser, Clock
 
 TOKEN = "the-token-of-the-alarm-pages"
-_PATHS = {"alarm": "alarms", "ranks": "rank-maps", "checkpoints": "checkpoints", "check": "passes"}
+_PATHS = {
+    "alarm": "alarms",
+    "ranks": "rank-maps",
+    "checkpoints": "checkpoints",
+    "check": "passes",
+    "replays": "replays",
+}
 
 
 class House:
@@ -46,15 +52,14 @@ class House:
     def post(self, document: dict[str, Any]) -> str:
         """Post one document; give the id that the service answers with."""
         kind = next(path for key, path in _PATHS.items() if key in document)
-        if "replays" in document:
-            kind = "replays"
         answer = self.program.post(f"/api/v1/{kind}", content=json.dumps(document))
         assert answer.status_code in (200, 201), answer.text
         return str(answer.json()["id"])
 
     def read(self, alarm_id: str) -> dict[str, Any]:
         """Read an alarm as a program."""
-        return self.get(f"/api/v1/alarms/{alarm_id}").json()  # type: ignore[no-any-return]
+        read: dict[str, Any] = self.get(f"/api/v1/alarms/{alarm_id}").json()
+        return read
 
     def get(self, path: str) -> Response:
         """Ask as a program; the answer has to be there."""
@@ -82,7 +87,17 @@ def words_of(markup: str) -> str:
 @pytest.fixture
 def house(migrated_url: str, tmp_path: Path) -> Iterator[House]:
     """Run the service on a fresh database; the test runs on SQLite and on PostgreSQL."""
-    settings = Settings(database_url=migrated_url, data_dir=tmp_path, admin_token=TOKEN)
+    yield from _house(migrated_url, tmp_path)
+
+
+@pytest.fixture
+def quick(migrated_sqlite_url: str, tmp_path: Path) -> Iterator[House]:
+    """Run the service on SQLite alone: for what the database has no part in."""
+    yield from _house(migrated_sqlite_url, tmp_path)
+
+
+def _house(url: str, folder: Path) -> Iterator[House]:
+    settings = Settings(database_url=url, data_dir=folder, admin_token=TOKEN)
     made, clock = make_context(settings), Clock()
     context = Context(made.settings, made.store, made.clusters, clock)
     yield House(create_app(settings, context), context, clock)

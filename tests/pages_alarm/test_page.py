@@ -33,11 +33,11 @@ def test_five_answers_of_a_culprit(house: House) -> None:
     assert "a step takes 0.25 s" in text
 
 
-def test_the_button_leads_to_the_preview_of_the_proposal(house: House) -> None:
-    page = house.page(_whole(house))
+def test_the_button_leads_to_the_preview_of_the_proposal(quick: House) -> None:
+    page = quick.page(_whole(quick))
     address = re.search(r'<a class="btn do" href="(/proposals/[0-9a-z]{13})">Preview cordon', page)
     assert address
-    proposals = house.get("/api/v1/proposals").json()["items"]
+    proposals = quick.get("/api/v1/proposals").json()["items"]
     cordon = [one["id"] for one in proposals if one["action"] == "cordon"]
     assert address.group(1) == f"/proposals/{cordon[0]}"
 
@@ -58,8 +58,8 @@ def test_machine_and_rows_and_document(house: House) -> None:
     assert "DCGM telemetry is not collected in this version" in text
 
 
-def test_resume_choices_with_what_they_cost(house: House) -> None:
-    text = house.text(_whole(house))
+def test_resume_choices_with_what_they_cost(quick: House) -> None:
+    text = quick.text(_whole(quick))
     assert "Step 20 default before the window s3://states/20" in text
     assert "Passed checks up to 20; this is a record, not a proof." in text
     assert "2 of 2 comparisons were wrong: that means 3 audits back" in text
@@ -68,8 +68,8 @@ def test_resume_choices_with_what_they_cost(house: House) -> None:
     assert "10 0.0222" in text
 
 
-def test_no_page_calls_anything_healthy_but_in_doubt(house: House) -> None:
-    text = house.text(_whole(house)).lower()
+def test_no_page_calls_anything_healthy_but_in_doubt(quick: House) -> None:
+    text = quick.text(_whole(quick)).lower()
     for word in ("is healthy", "innocent", "all clear", " clean ", " ok "):
         assert word not in text
 
@@ -94,9 +94,9 @@ def test_no_page_calls_anything_healthy_but_in_doubt(house: House) -> None:
         ({"check": "optimizer state", "step": 30}, "is not known here"),
     ],
 )
-def test_every_verdict_has_its_title(house: House, said: dict[str, object], title: str) -> None:
-    house.post(d.rank_map())
-    page = house.page(house.post(d.alarm(said)))
+def test_every_verdict_has_its_title(quick: House, said: dict[str, object], title: str) -> None:
+    quick.post(d.rank_map())
+    page = quick.page(quick.post(d.alarm(said)))
     heading = re.search(r"<h1>.*?</h1>", page, re.DOTALL)
     assert heading
     assert title in words_of(heading.group())
@@ -111,10 +111,10 @@ def test_every_verdict_has_its_title(house: House, said: dict[str, object], titl
         ("unattributable", "agreed with neither: nobody can be named"),
     ],
 )
-def test_what_the_third_rank_said(house: House, kind: str, says: str) -> None:
+def test_what_the_third_rank_said(quick: House, kind: str, says: str) -> None:
     suspect = {"replayer computed wrong": 5, "unattributable": None}.get(kind, 13)
-    house.post(d.rank_map())
-    text = house.text(house.post(d.alarm(d.verdict(kind, suspect))))
+    quick.post(d.rank_map())
+    text = quick.text(quick.post(d.alarm(d.verdict(kind, suspect))))
     assert f"3: rank 21 replayed the work of rank 13 as a third and {says}" in text
 
 
@@ -133,28 +133,28 @@ def test_without_a_map_nothing_is_made_up(house: House) -> None:
     assert "resolved later" in later
 
 
-def test_two_maps_that_disagree_are_both_shown(house: House) -> None:
-    house.post(d.rank_map())
-    alarm_id = house.post(d.alarm(d.CULPRIT))
-    house.post(d.rank_map(shift=100))
-    text = house.text(alarm_id)
+def test_two_maps_that_disagree_are_both_shown(quick: House) -> None:
+    quick.post(d.rank_map())
+    alarm_id = quick.post(d.alarm(d.CULPRIT))
+    quick.post(d.rank_map(shift=100))
+    text = quick.text(alarm_id)
     assert "two maps of attempt 1 disagree" in text
     assert d.node(13) in text
     assert d.node(13, shift=100) in text
     assert "Preview cordon" not in text
 
 
-def test_an_alarm_without_attempt_is_placed_by_time(house: House) -> None:
-    house.post(d.rank_map())
-    text = house.text(house.post(d.alarm(d.CULPRIT, attempt=None)))
+def test_an_alarm_without_attempt_is_placed_by_time(quick: House) -> None:
+    quick.post(d.rank_map())
+    text = quick.text(quick.post(d.alarm(d.CULPRIT, attempt=None)))
     assert "inferred by time" in text
     assert d.node(13) in text
 
 
-def test_several_culprits_and_what_explains_them(house: House) -> None:
-    house.post(d.rank_map(40))
+def test_several_culprits_and_what_explains_them(quick: House) -> None:
+    quick.post(d.rank_map(40))
     said = d.compute(mismatched_pairs=[[13, 5], [21, 13], [29, 21]], culprits=[13, 21])
-    text = house.text(house.post(d.alarm(said)))
+    text = quick.text(quick.post(d.alarm(said)))
     assert "Ranks 13 and 21 computed wrong, each on its own work and on a peer’s" in text
     assert "More than one fault in this ring" in text
     for pair in ("5 and 21", "13 and 21", "13 and 29"):
@@ -176,23 +176,23 @@ def test_conflicting_alarms_lead_to_each_other(house: House) -> None:
 def test_reporters_are_counted_and_cut(house: House) -> None:
     house.post(d.rank_map(64))
     for rank in range(60):
-        alarm_id = house.post(d.alarm(d.CULPRIT, reporter=rank))
-    house.post(d.alarm(d.CULPRIT, reporter=3))
+        house.post(d.alarm(d.CULPRIT, reporter=rank))
+    alarm_id = house.post(d.alarm(d.CULPRIT, reporter=3))
     text = house.text(alarm_id)
     assert "received 61 times from 60 ranks, one alarm" in text
     assert "And 10 more ranks." in text
 
 
-def test_the_document_keeps_every_digit_and_nan(house: House) -> None:
+def test_the_document_keeps_every_digit_and_nan(quick: House) -> None:
     body = json.dumps(d.alarm({**d.CULPRIT, "sums": [9007199254740993, 18446744073709551615]}))
     body = body.replace('"reporter_rank": 0', '"reporter_rank": 0, "loss": NaN, "x": 1.10')
-    answer = house.program.post("/api/v1/alarms", content=body)
+    answer = quick.program.post("/api/v1/alarms", content=body)
     assert answer.status_code == 201
     alarm_id = answer.json()["id"]
-    text = house.text(alarm_id)
+    text = quick.text(alarm_id)
     for shown in ('"loss": NaN', '"x": 1.10', "[9007199254740993, 18446744073709551615]"):
         assert shown in text
-    strict = house.person.get(f"/alarms/{alarm_id}/document.json")
+    strict = quick.person.get(f"/alarms/{alarm_id}/document.json")
     read = json.loads(strict.text, parse_constant=pytest.fail)
     assert read["loss"] == "NaN"
     assert read["alarm"]["sums"] == ["9007199254740993", "18446744073709551615"]
@@ -208,36 +208,36 @@ def test_hundreds_of_named_ranks_are_cut_and_listed_whole(house: House) -> None:
     assert len(rows) == 301
 
 
-def test_half_a_job_is_software_first(house: House) -> None:
-    house.post(d.rank_map())
-    text = house.text(house.post(d.alarm(d.weights(suspects=list(range(16))))))
+def test_half_a_job_is_software_first(quick: House) -> None:
+    quick.post(d.rank_map())
+    text = quick.text(quick.post(d.alarm(d.weights(suspects=list(range(16))))))
     assert "16 ranks are named at once: look for a software cause first" in text
     assert "What to do Software first" in text
 
 
-def test_two_nodes_cannot_tell(house: House) -> None:
-    house.post(d.rank_map(16))
+def test_two_nodes_cannot_tell(quick: House) -> None:
+    quick.post(d.rank_map(16))
     said = d.compute(mismatched_pairs=[[13, 5], [5, 13]], culprits=[5, 13])
-    text = house.text(house.post(d.alarm(said)))
+    text = quick.text(quick.post(d.alarm(said)))
     assert "this check cannot tell rank" in text
     assert "Preview replace" not in text
 
 
-def test_an_example_is_called_one(house: House) -> None:
-    house.post({**d.rank_map(), "labels": {"example": "true"}})
-    alarm_id = house.post({**d.alarm(d.CULPRIT), "labels": {"example": "true"}})
-    assert "This is a recorded example" in house.text(alarm_id)
+def test_an_example_is_called_one(quick: House) -> None:
+    quick.post({**d.rank_map(), "labels": {"example": "true"}})
+    alarm_id = quick.post({**d.alarm(d.CULPRIT), "labels": {"example": "true"}})
+    assert "This is a recorded example" in quick.text(alarm_id)
 
 
-def test_no_such_alarm(house: House) -> None:
+def test_no_such_alarm(quick: House) -> None:
     for path in ("0000000000000", "nonsense", "../etc", "5gdswfhkghsx7/document.json"):
-        assert house.person.get(f"/alarms/{path}").status_code == 404
+        assert quick.person.get(f"/alarms/{path}").status_code == 404
 
 
-def test_a_stranger_is_sent_to_sign_in(house: House) -> None:
-    alarm_id = house.post(d.alarm(d.CULPRIT))
-    house.person.http.cookies.clear()
+def test_a_stranger_is_sent_to_sign_in(quick: House) -> None:
+    alarm_id = quick.post(d.alarm(d.CULPRIT))
+    quick.person.http.cookies.clear()
     for path in ("", "/document.json", "/findings.csv"):
-        answer = house.person.get(f"/alarms/{alarm_id}{path}")
+        answer = quick.person.get(f"/alarms/{alarm_id}{path}")
         assert answer.status_code == 303
         assert answer.headers["location"].startswith("/sign-in")
