@@ -12,7 +12,7 @@ from app.store.intake import alarm_rows
 from app.store.intake.alarm_rows import KnownAlarm, Report
 from app.store.intake.attempt_book import Attempt
 from app.store.intake.rollups import count_hours
-from ingest.deriving import Derived, draft_findings, settle, verdict
+from ingest.deriving import Derived, read, settle
 from ingest.documents import AlarmPost, Receipt
 from ingest.group import Group
 from ingest.placing import Placing
@@ -116,12 +116,12 @@ class AlarmIntake:
             reporters[report.alarm_id] = reporters.get(report.alarm_id, 0) + 1
         for one in new:
             placed = placing.place(one.attempt, one.inferred, one.post.envelope.cluster)
-            drafts = draft_findings(one.post.alarm, placed)
-            derived.append(Derived(one.alarm_id, one.post, drafts))
+            reading = read(one.post.alarm, placed)
+            derived.append(Derived(one.alarm_id, one.post, reading.drafts))
             row = self._row(one, placed.state)
             # Repeats within the group are counted with all other repeats.
             counted = {"received": 1, "reporters": reporters[one.alarm_id]}
-            rows.append({**row, **verdict(drafts), **counted})
+            rows.append({**row, **reading.verdict, **counted})
         settle(group, derived)
         alarm_rows.insert_alarms(group.connection, rows)
         alarm_rows.mark_conflicts(group.connection, {one.base_key for one in new})

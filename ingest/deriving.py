@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +17,31 @@ from ingest.group import Group
 from ingest.placing import Placed
 from witness.rules.alarm import Alarm
 from witness.rules.findings import Finding, findings
+from witness.rules.likeness import likeness
 from witness.rules.proposal import CaseFacts, recommend
+
+# Of each process: alarms that were read, each with a few names at most.
+REMEMBERED = 8_192
+SHORT, SHORT_TEXT = 32, 512
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A finding with where its rank runs; None where that is not known."""
+    """A finding with where its rank runs, None where that is not known; `cautions` as JSON."""
 
     finding: Finding
     node_id: int | None
     gpu_id: int | None
     instance_id: str | None
+    cautions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the rules make of one alarm; `verdict` as columns of the alarm's row."""
+
+    drafts: tuple[Draft, ...]
+    verdict: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +53,66 @@ class Derived:
     drafts: tuple[Draft, ...]
 
 
-def draft_findings(alarm: Alarm, placed: Placed) -> tuple[Draft, ...]:
+class _Readings:
+    """What was made of the alarms that came last, by all that it depends on."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[object, ...], Reading] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[object, ...]) -> Reading | None:
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def put(self, key: tuple[object, ...], reading: Reading) -> None:
+        with self._lock:
+            self._known[key] = reading
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+
+
+_readings = _Readings()
+
+
+def read(alarm: Alarm, placed: Placed) -> Reading:
     """Read an alarm by the rules and say which devices it speaks of."""
-    return tuple(
-        Draft(finding, *placed.device(finding.rank)) for finding in findings(alarm, placed.topology)
+    like = likeness(alarm) if _is_short(alarm) else None
+    if like is None:
+        return _read(alarm, placed)
+    key = (*placed.content(), like)
+    found = _readings.get(key)
+    if found is None:
+        found = _read(alarm, placed)
+        _readings.put(key, found)
+    return found
+
+
+def _is_short(alarm: Alarm) -> bool:
+    """Tell whether an alarm may be remembered: a few long ones would fill the memory."""
+    listed = (alarm.mismatched_pairs, alarm.culprits, alarm.nonfinite, alarm.verdicts)
+    named = sum(map(len, listed)) + len(alarm.suspects or ())
+    texts = len(alarm.check) + sum(len(one.kind) for one in alarm.verdicts)
+    return named <= SHORT and texts <= SHORT_TEXT
+
+
+def _read(alarm: Alarm, placed: Placed) -> Reading:
+    found = findings(alarm, placed.topology)
+    drafts = tuple(
+        Draft(
+            finding,
+            *placed.device(finding.rank),
+            json.dumps([{"code": one.code, "text": one.text} for one in finding.cautions]),
+        )
+        for finding in found
     )
+    return Reading(drafts, _verdict(found))
 
 
-def verdict(drafts: Sequence[Draft]) -> dict[str, Any]:
+def _verdict(found: tuple[Finding, ...]) -> dict[str, Any]:
     """Put the findings of one alarm into words and one standing."""
-    found = tuple(draft.finding for draft in drafts)
     said = recommend(CaseFacts(findings=found))
     ruled = sorted((one for one in found if one.rule), key=lambda one: one.ambiguous)
     return {
@@ -101,7 +167,6 @@ def _row(group: Group, book: CaseBook, one: Derived, ordinal: int, draft: Draft)
     # Where software is the first guess one incident of the job stands for all that it names.
     device = (draft.gpu_id, draft.node_id, finding.rank)
     device = (None, None, None) if finding.software_first else device
-    cautions = [{"code": caution.code, "text": caution.text} for caution in finding.cautions]
     return FindingRow(
         alarm_id=one.alarm_id,
         ordinal=ordinal,
@@ -119,7 +184,7 @@ def _row(group: Group, book: CaseBook, one: Derived, ordinal: int, draft: Draft)
         ambiguous=finding.ambiguous,
         software_first=finding.software_first,
         blocks_replacement=finding.blocks_replacement,
-        cautions=json.dumps(cautions),
+        cautions=draft.cautions,
         code_digest=envelope.code_digest,
         cluster=envelope.cluster,
     )

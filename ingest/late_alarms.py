@@ -7,7 +7,7 @@ from collections.abc import Collection
 from app.store.intake import alarm_rows
 from app.store.intake.case_rows import drop_or_recount
 from app.store.intake.finding_rows import take_back
-from ingest.deriving import Derived, draft_findings, settle, verdict
+from ingest.deriving import Derived, read, settle
 from ingest.documents import AlarmPost
 from ingest.group import Group
 from ingest.json_text import decode
@@ -34,15 +34,15 @@ def place_late(group: Group, new_ids: Collection[int], attempts: set[int], jobs:
         placed = placing.place(attempt, inferred, post.envelope.cluster)
         if placed.state == "none":
             continue
-        drafts = draft_findings(post.alarm, placed)
-        moved.append(Derived(stored.id, post, drafts))
+        reading = read(post.alarm, placed)
+        moved.append(Derived(stored.id, post, reading.drafts))
         words.append(
             {
                 "id": stored.id,
                 "attempt_id": attempt.id,
                 "map_state": placed.state,
                 "resolved_at": group.now,
-                **verdict(drafts),
+                **reading.verdict,
             }
         )
     if not moved:

@@ -23,6 +23,13 @@ class Placed:
     topology: Topology | None
     cluster: str
     others: tuple[Topology, ...] = ()
+    map_ids: tuple[int, ...] = ()
+
+    def content(self) -> tuple[object, ...]:
+        """Give what stands for the whole placement: maps are named after what they hold."""
+        layouts = (self.topology, *self.others)
+        steps = tuple((one.gpus_per_node, one.offset) for one in layouts if one is not None)
+        return self.cluster, self.map_ids, steps
 
     def device(self, rank: int | None) -> tuple[int | None, int | None, str | None]:
         """Give (node id, GPU id, instance id) of a rank; None for what is not known."""
@@ -56,8 +63,8 @@ class Placing:
         if attempt.maps > 1:
             rest = maps_of(self._connection, attempt.id) - {map_id}
             others = tuple(topology_of(self._connection, one) for one in sorted(rest))
-            return Placed("contradictory", topology, cluster, others)
-        return Placed("inferred" if inferred else "own", topology, cluster)
+            return Placed("contradictory", topology, cluster, others, (map_id, *sorted(rest)))
+        return Placed("inferred" if inferred else "own", topology, cluster, (), (map_id,))
 
 
 def _agree(one: Place, other: Place | None) -> bool:

@@ -73,7 +73,7 @@ def findings(alarm: Alarm, topology: Topology | None = None) -> tuple[Finding, .
         text = f"The check “{words.cut(alarm.check)}” is not known here."
         found = [_no_row("unknown_check", text, "unknown")]
     job_wide = guards.half_job(setting)
-    of_alarm = (*guards.window_cautions(setting), *guards.digest_cautions(setting))
+    of_alarm = (*guards.window_cautions(alarm), *guards.digest_cautions(setting))
     return tuple(_guarded(one, setting, job_wide, of_alarm) for one in found)
 
 

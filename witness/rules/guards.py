@@ -7,7 +7,16 @@ where an alarm breaks an assumption, each as a caution with a code that programs
 from dataclasses import dataclass
 
 from witness.rules import words
-from witness.rules.alarm import PERSISTENT, REPLAYER, TRANSIENT, UNCLEAR, WEIGHTS, Pair, Verdict
+from witness.rules.alarm import (
+    PERSISTENT,
+    REPLAYER,
+    TRANSIENT,
+    UNCLEAR,
+    WEIGHTS,
+    Alarm,
+    Pair,
+    Verdict,
+)
 from witness.rules.digests import contradiction
 from witness.rules.setting import THREE, TWO, Setting
 from witness.rules.suspect_window import reported_window
@@ -178,12 +187,11 @@ def place_cautions(setting: Setting, rank: int | None) -> tuple[Caution, ...]:
     return ()
 
 
-def window_cautions(setting: Setting) -> tuple[Caution, ...]:
+def window_cautions(alarm: Alarm) -> tuple[Caution, ...]:
     """Say that the posted window begins after the step that the last pass gives.
 
     Only where the ring or the weight check fired: the non-finite check passes at every step.
     """
-    alarm = setting.alarm
     if alarm.suspect_window is None or alarm.check_family not in {"ring", "weights"}:
         return ()
     last = alarm.last_weight_check_pass if alarm.check == WEIGHTS else alarm.last_audit_pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from sqlalchemy.engine import Connection
 from app.store import ids
 from app.store.columns import moment
 from app.store.intake.offender_rows import Naming, count_namings
-from app.store.intake.upsert import by_id, chunks, insert, merge
+from app.store.intake.upsert import by_id, chunks, insert_plain, merge
 from app.store.tables import (
     findings,
     incidents,
@@ -52,6 +53,7 @@ class FindingRow:
 
 _BESIDE = ("code_digest", "cluster")
 _COLUMNS = tuple(name for name in FindingRow.__slots__ if name not in _BESIDE)
+_values = attrgetter(*_COLUMNS)
 
 
 def incident_id(
@@ -73,7 +75,7 @@ def incident_id(
 
 def write_findings(connection: Connection, rows: Sequence[FindingRow], now: datetime) -> set[int]:
     """Insert findings, merge their incidents; give the ids of incidents that are new."""
-    insert(connection, findings, [_columns(row) for row in rows])
+    insert_plain(connection, findings, _COLUMNS, list(map(_values, rows)))
     merged: dict[int, dict[str, Any]] = {}
     seen: set[tuple[int, int]] = set()
     for row in rows:
@@ -201,10 +203,6 @@ def _namings_of(connection: Connection, rows: Sequence[sa.Row[Any]], subject: st
             )
         )
     return namings
-
-
-def _columns(row: FindingRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _COLUMNS}
 
 
 def _merge_incident(merged: dict[int, dict[str, Any]], row: FindingRow, count: bool) -> None:

@@ -7,7 +7,8 @@ table and dialect, rows handed to the driver in one call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -27,6 +28,18 @@ def insert(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, 
     _run(connection, table, rows, None)
 
 
+def insert_plain(
+    connection: Connection,
+    table: sa.Table,
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Insert rows that must be new, given as plain tuples in the order of the columns."""
+    if rows:
+        statement = _statement(table.name, _key(table), columns, _mark(connection), None)
+        connection.exec_driver_sql(statement, list(rows))
+
+
 def insert_new(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, leaving those alone whose key is there."""
     _run(connection, table, rows, ())
@@ -40,8 +53,7 @@ def merge(
 ) -> None:
     """Insert rows; where the primary key is there, merge the columns named in `how`."""
     # In one order for all processes, so that two of them cannot wait for each other.
-    keys = [column.name for column in table.primary_key]
-    ordered = sorted(rows, key=lambda row: tuple(row[key] for key in keys))
+    ordered = sorted(rows, key=itemgetter(*_key(table)))
     _run(connection, table, ordered, tuple(sorted(how.items())))
 
 
@@ -54,12 +66,15 @@ def _run(
     if not rows:
         return
     columns = tuple(rows[0])
-    mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    statement = _statement(table.name, _key(table), columns, mark, how)
-    values = [tuple(row[column] for column in columns) for row in rows]
-    connection.exec_driver_sql(statement, values)
+    statement = _statement(table.name, _key(table), columns, _mark(connection), how)
+    connection.exec_driver_sql(statement, list(map(itemgetter(*columns), rows)))
 
 
+def _mark(connection: Connection) -> str:
+    return "?" if connection.dialect.name == "sqlite" else "%s"
+
+
+@cache
 def _key(table: sa.Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.primary_key)
 
