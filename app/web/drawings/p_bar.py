@@ -15,7 +15,7 @@ def in_digits(p: float) -> str:
     if 0 < p < 0.005:
         return "0.01" if p >= 0.001 else "below 0.001"
     if p > 0.9999:
-        return "over 0.9999"
+        return "> 0.9999"
     if p >= 0.995:
         return f"{p:.4f}"
     return f"{p:.2f}"
