@@ -293,6 +293,25 @@ def test_a_peer_on_the_same_node_is_no_witness() -> None:
     assert finding.ambiguous
 
 
+def test_a_job_of_one_node_has_no_independent_peer() -> None:
+    (finding,) = found(compute(culprits=[3]), layout(1))
+    assert "peer_shares_node" in codes(finding)
+    assert finding.ambiguous
+
+
+def test_a_verdict_without_a_third_rank_keeps_its_word() -> None:
+    assert codes(only(compute(**PAIR, verdicts=[verdict("transient", third=None)]))) == []
+
+
+def test_two_culprits_on_one_ring_are_two_faults_whatever_the_pairs() -> None:
+    for finding in found(compute(pairs=[[13, 5]], culprits=[13, 5])):
+        assert codes(finding) == ["multiple_faults", "culprits_disagree"]
+        assert "(1 comparison differs)" in finding.cautions[0].text
+        assert finding.cautions[1].text == (
+            "By the mismatched pairs no rank is a culprit, but the alarm names ranks 5 and 13."
+        )
+
+
 def test_a_verdict_that_contradicts_itself() -> None:
     finding = only(compute(**PAIR, verdicts=[verdict("persistent", suspect=5)]))
     assert (finding.rank, codes(finding)) == (5, ["verdict_contradicts"])
@@ -406,6 +425,13 @@ def test_a_rank_compared_with_itself() -> None:
 def test_a_window_that_begins_too_late(document: dict[str, Any], says: bool) -> None:
     finding = only(document)
     assert finding.has("window_disagrees") is says
+    if says:
+        (text,) = [one.text for one in finding.cautions if one.code == "window_disagrees"]
+        first, last = document["suspect_window"][0], 20 if document["check"] == "compute" else 30
+        assert text == (
+            f"The suspect window begins at step {first}, though the check last passed at {last}: "
+            f"steps from {last + 1} on are suspect."
+        )
     assert finding.blocks_replacement is finding.ambiguous
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import combinations
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from tests.rules.oracle import answers
 from witness.rules.covers import SETS_LIMIT
 from witness.rules.ring import (
     Audit,
+    DecisiveAudit,
+    Explanation,
     culprits_agree,
     decisive_audit,
     explain,
@@ -110,8 +113,11 @@ def test_groups_come_apart_and_in_order() -> None:
     ]
 
 
-def test_a_rank_outside_the_job_explains_nothing() -> None:
-    assert explain([Audit(8, ((40, 32),))], 32) == ()
+@pytest.mark.parametrize("pair", [(40, 32), (32, 24), (24, 32)])
+def test_a_rank_outside_the_job_explains_nothing(pair: tuple[int, int]) -> None:
+    assert explain([Audit(8, (pair,))], 32) == ()
+    assert len(explain([Audit(8, (pair,))])) == 1
+    assert len(explain([Audit(8, (pair,))], 41)) == 1
 
 
 def test_a_rank_compared_with_itself_must_be_in_every_set() -> None:
@@ -143,6 +149,26 @@ def test_a_hopeless_union_of_two_offsets_is_given_up_in_time() -> None:
     assert group.at_least == nodes // 2
 
 
+def test_a_dense_group_is_given_up_in_time() -> None:
+    begun = time.process_time()
+    (group,) = explain([Audit(g, comparisons(96, g)) for g in (1, 2, 5)], 96)
+    assert time.process_time() - begun < 3
+    assert (group.complete, group.total, group.sets) == (False, None, ())
+    assert group.at_least >= 48
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_larger_groups_by_trying_all(seed: int) -> None:
+    random = Random(seed)
+    ranks = random.randint(9, 12)
+    pairs = tuple(
+        (random.randrange(ranks), random.randrange(ranks)) for _ in range(random.randint(10, 22))
+    )
+    for group in explain([Audit(None, pairs)]):
+        expected = by_trying_all(tuple(pair for pair in pairs if pair[0] in group.ranks))
+        assert {frozenset(one.faulty) for one in group.sets} == set(expected)
+
+
 @settings(max_examples=60)
 @given(st.integers(5, 9), st.integers(2, 3), st.data())
 def test_rotating_the_offset_leaves_no_more_sets(
@@ -169,6 +195,56 @@ def test_the_deciding_audit_separates_the_sets() -> None:
         assert [one.faulty for group in explain(audits, 8) for one in group.sets] == [truth.faulty]
 
 
+# Chains of mismatches in rings of several sizes: one group each, with more than one smallest set.
+CHAINS = [(nodes, length) for nodes in range(5, 10) for length in range(1, nodes + 1)]
+
+
+def undecided_after(
+    ring: Explanation, chain: Pairs, nodes: int, offset: int
+) -> list[frozenset[int]]:
+    """List the truths under which an audit at this offset would leave more than one set."""
+    left = []
+    for truth in ring.sets:
+        second = audit_of(set(truth.faulty), nodes, offset)
+        both = {frozenset(one.faulty) for one in ring.sets}
+        fitting = {
+            one for one in both if all(not one.isdisjoint(p) for p in (*chain, *second.pairs))
+        }
+        if fitting != {frozenset(truth.faulty)}:
+            left.append(frozenset(truth.faulty))
+    return left
+
+
+@pytest.mark.parametrize(("nodes", "length"), CHAINS)
+def test_the_smallest_offset_that_decides_is_named(nodes: int, length: int) -> None:
+    chain = comparisons(nodes, 1)[:length]
+    (ring,) = explain([Audit(1, chain)], nodes)
+    got = decisive_audit(ring, nodes, 1)
+    # A third rank needs a third node, and going round the other way asks the same of each pair.
+    offered = [g for g in range(2, nodes - 1) if 2 * g != nodes]
+    deciding = [g for g in offered if not undecided_after(ring, chain, nodes, g)]
+    if len(ring.sets) < 2:
+        assert got is None
+    elif deciding:
+        assert got == DecisiveAudit(deciding[0], decides=True)
+    elif got is not None:
+        assert not got.decides
+        assert len(undecided_after(ring, chain, nodes, got.offset)) < len(ring.sets)
+
+
+def test_an_audit_that_decides_only_some_is_said_to() -> None:
+    (ring,) = explain([Audit(1, comparisons(6, 1)[:5])], 6)
+    assert decisive_audit(ring, 6, 1) == DecisiveAudit(2, decides=False)
+
+
+def test_a_group_with_sets_left_out_is_never_decided() -> None:
+    (ring,) = explain([Audit(1, comparisons(129, 1))], 129)
+    assert not ring.complete
+    decisive = decisive_audit(ring, 129, 1)
+    assert decisive is not None
+    assert not decisive.decides
+
+
 def test_no_audit_decides_what_is_decided_or_cannot_be() -> None:
     (alone,) = explain([audit_of({3}, 8, 1)], 8)
     assert decisive_audit(alone, 8, 1) is None
@@ -178,10 +254,21 @@ def test_no_audit_decides_what_is_decided_or_cannot_be() -> None:
     assert decisive_audit(alternating, 4, 1) is None
 
 
-def test_a_used_offset_is_not_proposed_again() -> None:
+@pytest.mark.parametrize(
+    ("used", "offset"), [([], 2), ([2], 3), ([6], 3), ([10], 3), ([2, 3], None), ([5, 6], None)]
+)
+def test_a_used_offset_is_not_proposed_again(used: list[int], offset: int | None) -> None:
+    # On eight nodes 4 leads to no third node, 5 to 7 ask the pairs of 3 to 1 the other way round.
     (ring,) = explain([Audit(1, ((1, 0), (3, 2), (2, 1)))], 8)
-    decisive = decisive_audit(ring, 8, 1, used=[2])
-    assert decisive is None or decisive.offset not in {1, 2, 6, 7}
+    decisive = decisive_audit(ring, 8, 1, used)
+    assert (decisive.offset if decisive else None) == offset
+
+
+def test_offsets_step_by_whole_nodes() -> None:
+    (ring,) = explain([Audit(8, ((13, 5), (29, 21), (21, 13)))], 64)
+    decisive = decisive_audit(ring, 64, 8)
+    assert decisive == DecisiveAudit(16, decides=True)
+    assert decisive_audit(ring, 64, 0) is None
 
 
 @pytest.mark.parametrize(
