@@ -73,6 +73,8 @@ def test_without_offset_or_size_nothing_is_compared() -> None:
     read = alarm(compute(pairs=[[13, 5]], digests=ring_digests(13)))
     assert contradiction(read, None, 32) is None
     assert contradiction(read, 8, None) is None
+    suspects = compute(pairs=[[13, 5]], suspects=[1], digests=ring_digests(13, size=4))
+    assert contradiction(alarm(suspects), None, 4) is None
 
 
 @pytest.mark.parametrize(

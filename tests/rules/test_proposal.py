@@ -285,8 +285,9 @@ def test_two_nodes_are_both_held_and_neither_replaced() -> None:
     for finding in findings(alarm(document), layout(2)):
         said = recommend(CaseFacts((finding,), p=0.05, recurrence=again(), **NODE))
         assert said.status_class == "ambiguous"
-        assert said.headline.startswith("Keep both quarantined, test both: only 2 nodes")
+        assert said.headline.startswith("Keep both quarantined, test both: on two nodes")
         assert actions(said) == ["cordon", "deep_health_check"]
+        assert "Only 2 nodes: this check cannot tell rank" in said.what_to_do
 
 
 def test_a_guard_blocks_replacement_and_says_why() -> None:

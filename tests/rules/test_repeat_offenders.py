@@ -39,13 +39,23 @@ def test_a_second_transient_under_other_names() -> None:
     assert again.words.count("gradient not finite before on") == 2
 
 
+def test_ninety_days_by_default() -> None:
+    assert RECURRENCE_DAYS == 90
+
+
 def test_the_first_incident_does_not_recur() -> None:
     assert recurrence([], NOW) is None
 
 
 @pytest.mark.parametrize(
     ("days", "counts"),
-    [(0.001, True), (RECURRENCE_DAYS, True), (RECURRENCE_DAYS + 0.001, False), (-1, False)],
+    [
+        (0.001, True),
+        (RECURRENCE_DAYS, True),
+        (RECURRENCE_DAYS + 0.001, False),
+        (0, False),
+        (-1, False),
+    ],
 )
 def test_the_window_ends_at_the_incident_itself(days: float, counts: bool) -> None:
     assert (recurrence([past(days)], NOW) is not None) is counts
@@ -85,12 +95,17 @@ def test_a_long_history_is_cut() -> None:
     assert again.count == 8
     assert again.words.endswith("; and 5 more")
     assert again.words.count("before on") == 3
+    three = recurrence([past(day) for day in (1, 2, 3)], NOW)
+    assert three is not None
+    assert three.words.endswith("same GPU")
+    assert three.words.count("before on") == 3
 
 
 def test_a_rate_with_its_interval() -> None:
     once = rate(2, 1_000)
     assert once.mean == pytest.approx(0.002)
     assert (once.low, once.high) == pytest.approx((0.000242, 0.007225), abs=1e-6)
+    assert rate(1, 0.5).mean == 2
     unknown = rate(2, 0)
     assert unknown.mean is None
     assert unknown.high == float("inf")
@@ -100,8 +115,10 @@ def test_against_the_fleet() -> None:
     device = against_fleet(2, 1_000, 10, 1_000_000)
     assert device.ratio == pytest.approx(200)
     assert device.chance == pytest.approx(4.97e-5, rel=0.01)
+    assert against_fleet(1, 0.5, 1, 0.5).ratio == 1
     usual = against_fleet(0, 1_000, 10, 1_000_000)
     assert (usual.ratio, usual.chance) == (0, 1)
+    assert against_fleet(2, 1_000, 10, 0).ratio is None
     assert against_fleet(2, 0, 10, 1_000_000).ratio is None
     assert against_fleet(2, 1_000, 0, 1_000_000).ratio is None
 

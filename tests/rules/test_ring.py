@@ -254,6 +254,28 @@ def test_no_audit_decides_what_is_decided_or_cannot_be() -> None:
     assert decisive_audit(alternating, 4, 1) is None
 
 
+@pytest.mark.parametrize("nodes", range(5, 10))
+@pytest.mark.parametrize("faults", [1, 2, 3])
+def test_two_offsets_find_every_set_of_faults_exactly(nodes: int, faults: int) -> None:
+    for faulty in combinations(range(nodes), faults):
+        audits = [audit_of(set(faulty), nodes, offset) for offset in (1, 2)]
+        (group,) = explain(audits, nodes)
+        assert [one.faulty for one in group.sets] == [faulty]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share"), [(3, 1.0), (4, 0.33), (5, 0.5), (6, 0.4), (7, 0.33), (8, 0.29)]
+)
+def test_how_often_the_plain_rule_accuses_a_healthy_rank(nodes: int, share: float) -> None:
+    pairs_of_faults = list(combinations(range(nodes), 2))
+    wrong = [
+        faulty
+        for faulty in pairs_of_faults
+        if set(rederive(audit_of(set(faulty), nodes, 1).pairs).culprits) - set(faulty)
+    ]
+    assert len(wrong) / len(pairs_of_faults) == pytest.approx(share, abs=0.005)
+
+
 @pytest.mark.parametrize(
     ("used", "offset"), [([], 2), ([2], 3), ([6], 3), ([10], 3), ([2, 3], None), ([5, 6], None)]
 )

@@ -159,17 +159,17 @@ def _person_must_look(facts: CaseFacts) -> Recommendation:
 
 
 def _ambiguous(case: _Case) -> Recommendation:
-    two = next((one for one in case.lead.cautions if one.code == "two_nodes"), None)
+    two = case.lead.has("two_nodes")
     p = case.facts.p
     actions = []
-    if two is not None or "cordon" in case.stance.besides or (p is not None and p >= CORDON_AT):
+    if two or "cordon" in case.stance.besides or (p is not None and p >= CORDON_AT):
         actions.append(_cordon(case, "Nobody is settled as wrong; a cordon can be undone."))
     if case.replacing:
         actions.append(_replace(case))
     actions += [_other(one, case) for one in case.stance.besides if one != "cordon"]
     do, because = case.stance.do, case.stance.because
-    if two is not None:
-        do, because = "Keep both quarantined, test both", _clause(two.text)
+    if two:
+        do, because = "Keep both quarantined, test both", _clause(CODES["two_nodes"])
     elif case.facts.health_check == "failed":
         do, because = "Replace", f"{because}, and the deep health check failed"
     return _made(case, f"{do}: {because}", actions, "ambiguous", case.stance.urgency)
