@@ -83,7 +83,8 @@ def _judge(
             "rank": leading.rank,
             "headline": said.headline,
             "advice": said.what_to_do,
-            "urgency": said.urgency,
+            # Of two cases that ask for the same, the more probable one comes first.
+            "urgency": 10 * said.urgency + round(10 * (facts.p or 0.0)),
             "recurrence": again.words if again else None,
         },
     )
