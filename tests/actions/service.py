@@ -76,10 +76,26 @@ class Service:
         return {entry.verb: entry for entry in reversed(entries)}
 
     def decide(self, proposal: dict[str, Any], verdict: str = "approve", **body: Any) -> Any:
-        """Decide as the administrator's program; give the answer as it came."""
+        """Decide as the administrator's program; give the answer, once the action has ended.
+
+        A loaded machine may need longer than the seconds that the answer itself waits.
+        """
         given = {"evidence_version": proposal["evidence_version"], **body}
         path = f"{self.url}/api/v1/proposals/{proposal['id']}/{verdict}"
-        return httpx2.post(path, json=given, headers=BEARER, timeout=30)
+        answer = httpx2.post(path, json=given, headers=BEARER, timeout=30)
+        if answer.status_code != 200:
+            return answer
+        self.settled(proposal)
+        return httpx2.get(path.rsplit("/", 1)[0], headers=BEARER, timeout=30)
+
+    def settled(self, proposal: dict[str, Any]) -> None:
+        """Wait until an action is neither waiting for a worker nor under way."""
+        address = f"/proposals/{proposal['id']}"
+        until(
+            lambda: self.read(address)["status"] not in ("approved", "executing", "accepted"),
+            "the action ends",
+            30,
+        )
 
     def person(self, role: str = "operator", name: str = "") -> Person:
         """Sign somebody in."""

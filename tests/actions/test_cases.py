@@ -36,7 +36,10 @@ def test_a_node_cordoned_by_someone_else_stays_theirs(make_service: Callable[...
 
         undo = f"/proposals/{proposal['id']}/undo"
         assert "it stays as it is" in service.person().get(undo)
-        released = service.person().press(undo, undo, node_uid="", reason="")
+        service.person().press(undo, undo, node_uid="", reason="")
+        lifted = service.proposal("uncordon")
+        service.settled(lifted)
+        released = service.person().get(f"/proposals/{lifted['id']}")
         assert "stays cordoned by someone else" in released
         assert "CHG-77" in released
         assert cluster.node(SUSPECT)["spec"]["unschedulable"] is True

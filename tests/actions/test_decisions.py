@@ -44,6 +44,7 @@ def test_of_four_simultaneous_decisions_one_is_kept(
             pages = [one.result() for one in clicked]
             said = Counter("already decided by" in page for page in pages)
             assert said[True] == len(deciders) - 1, pages
+            service.settled(proposal)
             after = service.read(f"/proposals/{proposal['id']}")
             assert after["decided_by"] in ("alice", "bob", "carol")
             sent = [c for c in cluster.changes("PATCH") if c.path.endswith(_node_of(proposal))]
@@ -150,6 +151,7 @@ def test_the_brake_refuses_a_cordon_and_never_an_undo(
     assert 'class="btn do"' not in page
     undo = f"/proposals/{first['id']}/undo"
     service.person("operator", "zoe").press(undo, undo, node_uid="", reason="")
+    service.settled(service.proposal("uncordon"))
     assert "unschedulable" not in cluster.node(SUSPECT)["spec"]
 
 

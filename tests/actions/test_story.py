@@ -26,7 +26,8 @@ def test_an_approved_cordon_is_patched_once_and_proven(
     )
 
     assert "approved by alice at" in page
-    assert "Read again: it stands." in page
+    service.settled(proposal)
+    assert "Read again: it stands." in person.get(f"/proposals/{proposal['id']}")
     stored = cluster.node(SUSPECT)
     assert stored["spec"]["unschedulable"] is True
     taints = {taint["key"] for taint in stored["spec"]["taints"]}
@@ -63,6 +64,7 @@ def test_undo_takes_our_cordon_off_and_keeps_the_case(
     page = person.press(undo, undo, node_uid=fields["node_uid"], reason="passed an aimed audit")
     assert "Uncordon of" in page
     assert "approved by bob" in page
+    service.settled(service.proposal("uncordon"))
     stored = cluster.node(SUSPECT)
     assert "unschedulable" not in stored["spec"]
     assert not stored["spec"].get("taints")
