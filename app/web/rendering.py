@@ -13,6 +13,7 @@ Filters: `when`, `clock` (no seconds), `ago`, `waiting`, `duration`, `number`, `
 from __future__ import annotations
 
 import secrets
+import time
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -25,9 +26,12 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.context import context_of
+from app.context import Context, context_of
+from app.store import waiting
+from app.store.database import StoreUnavailable
 from app.web import security, sessions, static, words
 
+WAITS_FOR_S = 2.0
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
 NAVIGATION = (
@@ -154,9 +158,29 @@ def _common(request: Request, nonce: str) -> dict[str, Any]:
         "theme": theme if theme in ("light", "dark") else None,
         "nav": _lit(request.url.path),
         "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        "waits": {} if person is None else _waits(request, context),
         "message": None,
         "search_text": request.query_params.get("q", "") if request.url.path == "/search" else "",
     }
+
+
+def _waits(request: Request, context: Context) -> dict[str, str]:
+    """Give the numbers beside the navigation, at most two seconds old; none during an outage."""
+    state = request.app.state
+    moment, known = getattr(state, "waits", (0.0, {}))
+    if time.monotonic() - moment > WAITS_FOR_S:
+        try:
+            with context.store.reading() as connection:
+                found = waiting.read(connection)
+            known = {"/": _number(found.open_cases), "/approvals": _number(found.proposals)}
+        except StoreUnavailable:
+            known = {}
+        state.waits = (time.monotonic(), known)
+    return known
+
+
+def _number(count: int) -> str:
+    return f"{waiting.MOST - 1}+" if count >= waiting.MOST else str(count)
 
 
 def _lit(path: str) -> str:

@@ -74,7 +74,12 @@ def clock() -> Clock:
 @pytest.fixture
 def settings(migrated_sqlite_url: str, tmp_path: Path) -> Settings:
     """Give settings with a fresh database."""
-    return Settings(database_url=migrated_sqlite_url, data_dir=tmp_path, admin_token=ADMIN_TOKEN)
+    return Settings(
+        database_url=migrated_sqlite_url,
+        data_dir=tmp_path,
+        admin_token=ADMIN_TOKEN,
+        clusters={"alpine": {"kubeconfig": str(tmp_path / "no-such-kubeconfig")}},
+    )
 
 
 @pytest.fixture
