@@ -182,6 +182,7 @@ def test_a_wrong_shape_is_refused_by_name(field: str, document: Any) -> None:
         (True, "true"),
         (None, "null"),
         ("x" * 90, '"' + "x" * 60 + '…"'),
+        ("x" * 60, '"' + "x" * 60 + '"'),
         ([1, 2], "a list of 2"),
         ({}, "an object"),
         (-(10**9), "-1000000000"),
@@ -192,6 +193,21 @@ def test_a_refusal_quotes_what_was_there(value: Any, shown: str) -> None:
     with pytest.raises(AlarmError) as refused:
         read_alarm({"check": "compute", "step": value})
     assert refused.value.got == shown
+
+
+@pytest.mark.parametrize("field", ["world_size", "peer_offset"])
+def test_a_count_is_at_least_one(field: str) -> None:
+    for count in (1, 2**31 - 1):
+        assert getattr(read_alarm({**compute(), field: count}), field) == count
+    for count in (0, 2**31):
+        with pytest.raises(AlarmError):
+            read_alarm({**compute(), field: count})
+
+
+def test_ranks_and_steps_end_where_the_store_ends() -> None:
+    highest = read_alarm(compute(nonfinite=[2**31 - 1], step=2**63 - 1))
+    assert (highest.nonfinite, highest.step) == ((2**31 - 1,), 2**63 - 1)
+    assert read_alarm(compute(nonfinite=[0], step=0)).nonfinite == (0,)
 
 
 def test_a_null_list_is_an_absent_one() -> None:

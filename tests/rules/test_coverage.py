@@ -34,6 +34,7 @@ def test_the_exact_bound_leaves_five_percent() -> None:
 def test_what_cannot_be_bounded() -> None:
     nothing = bound(0)
     assert (nothing.rule_of_three, nothing.exact) == (None, None)
+    assert bound(-3).trials == 0
     assert bound(1_000, found=1).rule_of_three is None
     assert bound(1).exact == 1.0
 
@@ -46,6 +47,7 @@ def test_audited_hours() -> None:
 
 def test_the_checked_share() -> None:
     assert checked_share(5, 20) == 0.25
+    assert checked_share(0.1, 0.4) == 0.25
     assert checked_share(30, 20) == 1.0
     assert checked_share(0, 0) is None
 
@@ -56,6 +58,8 @@ def test_the_precision_that_a_bound_implies() -> None:
 
 
 def test_the_best_audit_interval() -> None:
-    assert best_audit_interval(2, 1e-6) == pytest.approx(2_000)
+    assert best_audit_interval(8, 1e-6) == pytest.approx(4_000)
+    assert best_audit_interval(0.5, 1e-6) == pytest.approx(1_000)
+    assert best_audit_interval(0.5, 1) == 1
     assert best_audit_interval(2, 0) is None
     assert best_audit_interval(0, 1e-6) is None
