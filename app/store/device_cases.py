@@ -10,7 +10,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store.proposals import COLUMNS, Proposal, from_row
-from app.store.tables import cases, gpus, incidents, jobs, nodes, offender_windows, proposals
+from app.store.tables import (
+    cases,
+    gpus,
+    incidents,
+    jobs,
+    nodes,
+    offender_windows,
+    proposals,
+    subject_jobs,
+)
 
 Subject = Literal["node", "gpu"]
 INCIDENTS = 50
@@ -78,8 +87,8 @@ def incidents_of(connection: Connection, subject: Subject, row_id: int) -> tuple
     statement = (
         sa.select(
             some.id, some.kind, some.job_id, jobs.c.name, jobs.c.namespace, some.first_at,
-            some.last_at, some.first_rank, some.alarms, some.case_id, some.gpu_id, gpus.c.uuid, some.node_id,
-            sa.func.coalesce(nodes.c.name, nodes.c.instance_id),
+            some.last_at, some.first_rank, some.alarms, some.case_id, some.gpu_id, gpus.c.uuid,
+            some.node_id, sa.func.coalesce(nodes.c.name, nodes.c.instance_id),
         )
         .select_from(
             walk.join(jobs, jobs.c.id == some.job_id)
@@ -111,11 +120,26 @@ def counted(connection: Connection, subject: Subject, row_id: int) -> Counted:
     """Read what the intake has counted of a device."""
     column = offender_windows.c
     row = connection.execute(
-        sa.select(column.alarms_all, column.incidents_all, column.jobs, column.last_at).where(
-            column.subject == subject, column.subject_key == str(row_id)
-        )
+        sa.select(
+            column.alarms_all,
+            column.incidents_all,
+            jobs_touched(sa.literal(subject), sa.literal(str(row_id))),
+            column.last_at,
+        ).where(column.subject == subject, column.subject_key == str(row_id))
     ).first()
     return Counted(0, 0, 0, None) if row is None else Counted(*tuple[Any, ...](row))
+
+
+def jobs_touched(
+    subject: sa.ColumnElement[str], key: sa.ColumnElement[str]
+) -> sa.ScalarSelect[int]:
+    """Count the jobs whose alarms name a device, by the key of that table."""
+    touched = subject_jobs.c
+    return (
+        sa.select(sa.func.count())
+        .where(touched.subject == subject, touched.subject_key == key, touched.alarms > 0)
+        .scalar_subquery()
+    )
 
 
 def proposals_on(connection: Connection, node_id: int, limit: int) -> tuple[Proposal, ...]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.filters import Filters
+from app.store.device_cases import jobs_touched
 from app.store.device_reading import Node
 from app.store.intake.job_rows import searchable
 from app.store.tables import attempts, nodes, offender_windows, placements, rank_map_nodes
@@ -47,7 +48,8 @@ def list_nodes(
     statement = (
         sa.select(
             *(column for column in nodes.c if column.name != "search"),
-            counted.alarms_all, counted.incidents_all, counted.jobs, counted.last_at,
+            counted.alarms_all, counted.incidents_all,
+            jobs_touched(counted.subject, counted.subject_key), counted.last_at,
         )
         .select_from(
             nodes.join(
