@@ -23,6 +23,7 @@ from app.store.tables import (
 # A job whose newest start is older is no longer said to stand idle or to be silent.
 RECENT = timedelta(hours=24)
 SILENT_SHOWN = 20
+LISTED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,11 @@ def read(connection: Connection, now: datetime, silent_after: timedelta) -> Flee
             cases.c.status == "open",
         )
     ).one()
-    silent = _silent(connection, now, silent_after)
+    idle, silent = _stopped_or_silent(connection, now, silent_after)
     return FleetState(
         waiting=waiting,
         waiting_since=since,
-        idle=_idle(connection, now),
+        idle=idle,
         held=held_nodes.count(connection),
         brake=run_settings.brake(connection),
         silent=silent[:SILENT_SHOWN],
@@ -110,40 +111,47 @@ def _newest_starts(since: datetime) -> sa.Subquery:
     )
 
 
-def _idle(connection: Connection, now: datetime) -> tuple[IdleJob, ...]:
-    newest = _newest_starts(now - RECENT)
-    rows = connection.execute(
-        sa.select(newest.c.job_id, newest.c.world_size, newest.c.alarm_at).where(
-            newest.c.place == 1, newest.c.alarm_at >= now - RECENT, newest.c.world_size > 0
-        )
-    )
-    return tuple(IdleJob(*row) for row in rows)
-
-
-def _silent(
+def _stopped_or_silent(
     connection: Connection, now: datetime, silent_after: timedelta
-) -> tuple[SilentJob, ...]:
+) -> tuple[tuple[IdleJob, ...], tuple[SilentJob, ...]]:
+    """Sort the newest starts of recent jobs: those that an alarm stopped, those without passes."""
     newest = _newest_starts(now - RECENT)
     heard = sa.func.coalesce(newest.c.last_pass_at, newest.c.at)
+    idle = sa.and_(newest.c.alarm_at.is_not(None), newest.c.alarm_at >= now - RECENT)
+    silent = sa.and_(newest.c.alarm_at.is_(None), heard < now - silent_after)
     rows = connection.execute(
-        sa.select(newest.c.job_id, newest.c.name, heard, newest.c.last_pass_at.is_not(None))
-        .where(
-            newest.c.place == 1,
-            newest.c.alarm_at.is_(None),
-            newest.c.world_size > 0,
-            heard < now - silent_after,
+        sa.select(
+            newest.c.job_id,
+            newest.c.name,
+            newest.c.world_size,
+            newest.c.alarm_at,
+            heard,
+            newest.c.last_pass_at.is_not(None),
         )
+        .where(newest.c.place == 1, newest.c.world_size > 0, sa.or_(idle, silent))
         .order_by(heard)
-        .limit(1_000)
+        .limit(LISTED)
+    ).all()
+    return (
+        tuple(IdleJob(row[0], row[2], row[3]) for row in rows if row[3] is not None),
+        tuple(SilentJob(row[0], row[1], row[4], bool(row[5])) for row in rows if row[3] is None),
     )
-    return tuple(SilentJob(*row) for row in rows)
 
 
 def stamp(connection: Connection) -> str:
-    """Name the state of everything that the docket shows; it changes whenever anything does."""
-    document = connection.execute(sa.select(sa.func.max(documents.c.id))).scalar_one()
+    """Name the state of what stands on the docket: its cases and all that was decided.
+
+    Passes come all the time and move nothing but waiting times and cells of an hour; the caller
+    adds the minute for those.
+    """
+    number, alarms, versions = connection.execute(
+        sa.select(
+            sa.func.count(), sa.func.sum(cases.c.alarms), sa.func.sum(cases.c.evidence_version)
+        ).where(cases.c.status == "open")
+    ).one()
     entry = connection.execute(sa.select(sa.func.max(audit_entries.c.id))).scalar_one()
-    return f"{document or 0}-{entry or 0}"
+    posted = connection.execute(sa.select(documents.c.id).limit(1)).first() is not None
+    return f"{number}-{alarms or 0}-{versions or 0}-{entry or 0}-{posted:d}"
 
 
 def audited_gpu_hours(connection: Connection) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from markupsafe import Markup
 
 from app.web.drawings.shapes import Drawing
@@ -30,6 +32,15 @@ def in_words(p: float) -> str:
 
 def p_bar(p: float, at_least: float | None, key: str) -> Markup:
     """Draw P from 0 to 1 with its thresholds; paler is what is lost at the upper bound of f."""
+    said = f"P {in_digits(p)}, thresholds {CORDON_AT:g} and {REPLACE_AT:g}"
+    return Markup(
+        '<svg width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-labelledby="p{2}">'
+        '<title id="p{2}">{3}</title>{4}</svg>'
+    ).format(WIDTH, HEIGHT, key, said, _bar(round(p, 3), at_least and round(at_least, 3)))
+
+
+@lru_cache(maxsize=2_000)
+def _bar(p: float, at_least: float | None) -> Markup:
     drawing = Drawing(WIDTH, HEIGHT)
     top = (HEIGHT - BAR) / 2
     drawing.rect(0, top, WIDTH, BAR, "f-sunk s-line", rx=1, stroke_width=1)
@@ -42,8 +53,7 @@ def p_bar(p: float, at_least: float | None, key: str) -> Markup:
         drawing.rect(0.5, top, width, BAR, "f-sus" if strong else "f-edge", rx=1)
     for threshold in (CORDON_AT, REPLACE_AT):
         drawing.line(threshold * WIDTH, 0, threshold * WIDTH, HEIGHT, "s-ink")
-    said = f"P {in_digits(p)}, thresholds {CORDON_AT:g} and {REPLACE_AT:g}"
-    return drawing.finish(f"p{key}", "P faulty", said)
+    return drawing.shapes()
 
 
 def no_bar() -> Markup:

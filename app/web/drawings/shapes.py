@@ -92,6 +92,10 @@ class Drawing:
         )
         return head + Markup("").join(self._parts) + Markup("</svg>")
 
+    def shapes(self) -> Markup:
+        """Give the shapes alone, to stand inside another drawing."""
+        return Markup("").join(self._parts)
+
     def finish_hidden(self) -> Markup:
         """Close a drawing that repeats what is written beside it."""
         head = Markup('<svg width="{}" height="{}" viewBox="0 0 {} {}" aria-hidden="true">').format(
