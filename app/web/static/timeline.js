@@ -13,6 +13,12 @@
     const theme = document.documentElement.dataset.theme;
     return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   };
+  const TICKS = [
+    { dtickrange: [null, 59999], value: "%H:%M:%S\n%-d %b" },
+    { dtickrange: [60000, 86399999], value: "%H:%M\n%-d %b" },
+    { dtickrange: [86400000, "M1"], value: "%-d %b\n%Y" },
+    { dtickrange: ["M1", null], value: "%b %Y" },
+  ];
   const faded = (hex, share) => `rgba(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(",")},${share})`;
   // The chart library reads tags and entities in texts: none of ours may be one.
   const safe = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -118,14 +124,14 @@
   };
   const layout = (data, c) => ({
     height: TOP + BOTTOM + LANE * data.lanes,
-    margin: { l: 2, r: 2, t: TOP, b: BOTTOM, pad: 0 },
+    margin: { l: data.left, r: 2, t: TOP, b: BOTTOM, pad: 0 },
     paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     font: { family: getComputedStyle(document.body).fontFamily, size: 11, color: c.ink3 },
     showlegend: false, barmode: "overlay", bargap: 0, hovermode: "closest", hoverdistance: 14,
     hoverlabel: { bgcolor: c.surface, bordercolor: c.edge, font: { color: c.ink, size: 12 }, align: "left", namelength: 0 },
     uniformtext: { minsize: 9, mode: "hide" },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-    xaxis: { type: "date", range: [data.wall(data.from), data.wall(data.to)], side: "top", gridcolor: c.line, zeroline: false, showline: false, ticks: "", fixedrange: false, nticks: innerWidth < 720 ? 4 : 10 },
+    xaxis: { type: "date", range: [data.wall(data.from), data.wall(data.to)], side: "top", gridcolor: c.line, zeroline: false, showline: false, ticks: "", fixedrange: false, nticks: innerWidth < 720 ? 4 : 10, tickformatstops: TICKS },
     yaxis: { range: [data.lanes, 0], visible: false, fixedrange: true },
     shapes: [
       ...Array.from({ length: data.lanes + 1 }, (_, lane) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: lane, y1: lane, layer: "below", line: { color: c.line, width: 1 } })),
@@ -133,6 +139,7 @@
     ],
   });
 
+  const edgeOf = (overview, narrow) => Number(narrow ? overview.dataset.leftNarrow : overview.dataset.left);
   let drawn = null;
   const draw = () => {
     const place = view.querySelector(".tl-chart");
@@ -140,7 +147,9 @@
     if (!place || !source) return;
     const given = JSON.parse(source.textContent);
     const data = { ...given, ...clockOf(given.zone) };
-    data.least = ((data.to - data.from) * 4) / Math.max(place.clientWidth, 100);
+    const width = Math.max(place.clientWidth, 100);
+    data.least = ((data.to - data.from) * 4) / width;
+    data.left = Math.round(edgeOf(view.querySelector(".overview"), innerWidth <= 720) * width);
     data.fullest = Math.max(1, ...data.bins.map((row) => row[3]));
     const c = COLOURS[dark() ? "dark" : "light"];
     if (drawn !== place) place.replaceChildren();
@@ -204,7 +213,7 @@
   let brush = null;
   const timeAt = (overview, svg, x) => {
     const box = svg.getBoundingClientRect();
-    const left = Number(svg.closest(".only-s") ? overview.dataset.leftNarrow : overview.dataset.left);
+    const left = edgeOf(overview, svg.closest(".only-s"));
     const share = Math.min(1, Math.max(0, ((x - box.left) / box.width - left) / (1 - left)));
     return Number(overview.dataset.from) + share * (Number(overview.dataset.to) - Number(overview.dataset.from));
   };

@@ -106,7 +106,19 @@ def _bars(found: Gathered, place: dict[Key, int]) -> list[Row]:
     ]
     # The longest are seen best; the list names all.
     rows.sort(key=lambda row: row[1] - row[2])
-    return rows[:MOST_BARS]
+    return _without_labels_on_labels(rows[:MOST_BARS])
+
+
+def _without_labels_on_labels(rows: list[Row]) -> list[Row]:
+    """Take the label off a bar that lies on another one with a label; the hover has it."""
+    labelled: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        taken = labelled.setdefault(row[0], [])
+        if any(row[1] < end and start < row[2] for start, end in taken):
+            row[3] = ""
+        else:
+            taken.append((row[1], row[2]))
+    return rows
 
 
 def _attempt_texts(row: AttemptRow) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from app.web.timeline.gather import MARKS, Gathered, gather
 from app.web.timeline.lanes import Lane
 from app.web.words import count, ident, number, short_uuid
 
-LABEL_LETTERS = 20
+LABEL_LETTERS, TAIL_LETTERS = 20, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ def _label(lane: Lane, found: Gathered) -> LaneLabel:
     if kind == "gpu":
         label = short_uuid(label)
     elif kind == "node" and len(label) > LABEL_LETTERS:
-        label = "…" + label[-LABEL_LETTERS + 6 :]
+        label = "…" + label[-TAIL_LETTERS:]
     return LaneLabel(
         label, lane.label, _note(lane, found), None if address is None else address + ident(row_id)
     )
