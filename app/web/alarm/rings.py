@@ -251,8 +251,8 @@ def _explained(group: ExplainedGroup, dossier: Dossier) -> Explained:
         who = words.ranks(held.faulty)
         who = f"{who[:1].upper()}{who[1:]} {'alone' if len(held.faulty) == 1 else 'together'}"
         each = "" if len(held.faulty) == 1 else "each "
-        share = "in every comparison it took part in" if held.persistent else "only in a part"
-        sets.append(f"{who}, {each}wrong {share}.")
+        often = "every comparison" if held.persistent else "some comparisons only"
+        sets.append(f"{who}, {each}wrong in {often}.")
     total = found.total if found.total is not None else len(found.sets)
     if total > SETS_SHOWN:
         remarks.append(f"And {total - SETS_SHOWN:,} more sets of the same size.")
