@@ -201,6 +201,7 @@ def test_a_second_incident_proposes_replacement(document: Any) -> None:
     words = "transient before on 2026-03-02 (job llama-953m, rank 13), same GPU"
     assert words in said.headline
     assert words in said.what_to_do
+    assert words in next(one.why for one in said.actions if one.action == "replace")
     assert blocks(said, "replace") == ()
 
 
@@ -363,6 +364,7 @@ def test_the_strongest_finding_leads() -> None:
 
 def test_a_cordoned_node_is_not_cordoned_again() -> None:
     assert actions(judged(CULPRIT, cordoned=True)) == ["none"]
+    assert judged(CULPRIT, cordoned=True).headline.startswith("Keep quarantined, replace after")
     assert actions(judged(TRANSIENT, cordoned=True)) == ["targeted_audit", "deep_health_check"]
 
 

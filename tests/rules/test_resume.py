@@ -81,6 +81,21 @@ def test_what_is_left_out_is_said() -> None:
     }
 
 
+def test_both_ends_of_the_window_are_inside_it() -> None:
+    ends = [saved(221), saved(230), saved(231)]
+    assert {one.checkpoint.step: one.why for one in left_out(ends, WINDOW)} == {
+        221: "inside the suspect window 221–230",
+        230: "inside the suspect window 221–230",
+        231: "later than the alarm",
+    }
+
+
+@pytest.mark.parametrize("known", [{"step_time_s": 0.5}, {"gpus": 32}])
+def test_a_cost_needs_both_step_time_and_gpus(known: dict[str, Any]) -> None:
+    (choice,) = resume_choices(KEPT, WINDOW, None, None, 230, **known)
+    assert choice.lost_gpu_hours is None
+
+
 def test_weights_that_were_never_checked_are_said() -> None:
     (choice,) = resume_choices(without(100, 220), WINDOW, None, None, 230)
     assert choice.step == 200

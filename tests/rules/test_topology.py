@@ -73,6 +73,10 @@ def test_a_ring_without_an_offset_is_the_rank_alone() -> None:
     assert topology.ring(1) == (1,)
     assert topology.ring(1, 2) == (1,)
     assert topology.ring(99, 1) == (99,)
+    assert topology.ring(-1, 1) == (-1,)
+    assert topology.ring(2, 1) == (2,)
+    assert topology.ring(1, 1) == (1, 0)
+    assert topology.ring(0, 1) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,12 @@ def test_nodes_in_any_order_have_their_problems_named() -> None:
     topology = Topology.from_places([Place(r, node) for r, node in enumerate(nodes)], 4, 1)
     (problem,) = topology.problems()
     assert problem.ranks == (0, 2)
+    assert "third rank is on a node that already takes part" in problem.text
+    near = Topology.from_places([Place(r, node) for r, node in enumerate("aabcd")], 5, 1)
+    assert near.problems()[0].code == "target_shares_node"
+    assert near.problems()[0].text == (
+        "Target and replayer share a node where rank 0 would replay."
+    )
 
 
 def test_a_hundred_thousand_ranks_are_quick() -> None:

@@ -94,14 +94,15 @@ class _Case:
         return tuple(one for one in self.lead.cautions if one.code in BLOCKING)
 
     @property
-    def recurs(self) -> bool:
-        return self.facts.recurrence is not None and self.stance.recurs
+    def again(self) -> Recurrence | None:
+        """Give earlier incidents where a second one is reason for replacement."""
+        return self.facts.recurrence if self.stance.recurs else None
 
     @property
     def replacing(self) -> bool:
         """Tell whether replacement is proposed by rule, whatever may still block it."""
         beyond = self.facts.p is not None and self.facts.p >= REPLACE_AT
-        return beyond or self.facts.health_check == "failed" or self.recurs
+        return beyond or self.facts.health_check == "failed" or self.again is not None
 
 
 def recommend(facts: CaseFacts) -> Recommendation:
@@ -178,7 +179,7 @@ def _ambiguous(case: _Case) -> Recommendation:
 def _suspect(case: _Case) -> Recommendation:
     facts, stance = case.facts, case.stance
     actions = [_cordon(case, f"First such incident: {stance.because}. A cordon can be undone.")]
-    if case.recurs:
+    if case.again is not None:
         actions = [_cordon(case, "It recurs. A cordon can be undone.")]
     released = (
         case.lead.kind == "transient" and facts.health_check == "passed" and not case.replacing
@@ -217,8 +218,8 @@ def _headline(case: _Case, released: bool) -> str:
     if case.blocks:
         reason = _clause(CODES[case.blocks[0].code])
         return f"Quarantine, audit again before any replacement: {reason}"
-    if case.recurs and facts.recurrence is not None:
-        return f"Replace: {because}, and {said(facts.recurrence.lead)}"
+    if case.again is not None:
+        return f"Replace: {because}, and {said(case.again.lead)}"
     if case.replacing:
         return f"Replace after approval: {because}"
     if released:
@@ -249,8 +250,8 @@ def _replace(case: _Case) -> ProposedAction:
     facts = case.facts
     if facts.health_check == "failed":
         why = "The deep health check failed."
-    elif case.recurs and facts.recurrence is not None:
-        why = f"It recurs: {facts.recurrence.words}."
+    elif case.again is not None:
+        why = f"It recurs: {case.again.words}."
     else:
         why = f"P is {facts.p or 0:.2f}, at or above {REPLACE_AT:.2f}."
     blocked = [] if facts.node else [NO_NODE]

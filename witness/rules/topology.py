@@ -157,10 +157,10 @@ def _common_count(per_host: Mapping[str, int]) -> int | None:
 
 def _problem(code: str, ranks: tuple[int, ...]) -> Problem:
     if code == "target":
-        text = f"{words.ranks(ranks)} replay a rank of their own node: the node is its own witness."
+        text = f"Target and replayer share a node where {words.ranks(ranks)} would replay."
     else:
         text = (
-            f"Where {words.ranks(ranks)} replay, the third rank is on a node that already "
+            f"Where {words.ranks(ranks)} would replay, the third rank is on a node that already "
             "takes part."
         )
     return Problem(f"{code}_shares_node", text, ranks)
