@@ -77,8 +77,9 @@ COLUMNS = tuple(proposals.c)
 
 def from_row(row: Any) -> Proposal:
     """Build a proposal from a row that begins with its columns."""
-    *plain, details = row[: len(COLUMNS)]
-    return Proposal(*plain, details=json.loads(details) if details else {})
+    values = list(row[: len(COLUMNS)])
+    values[-1] = json.loads(values[-1]) if values[-1] else {}
+    return Proposal(*values)
 
 
 def get(connection: Connection, proposal_id: int) -> Proposal | None:

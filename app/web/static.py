@@ -56,7 +56,9 @@ def asset(name: str) -> Asset | None:
 
 @cache
 def _known() -> dict[str, tuple[Path, ...]]:
-    files = {path.name: (path,) for path in FOLDER.iterdir() if path.suffix in _TYPES}
+    files: dict[str, tuple[Path, ...]] = {
+        path.name: (path,) for path in FOLDER.iterdir() if path.suffix in _TYPES
+    }
     files[STYLE] = tuple(sorted((FOLDER / "style").glob("*.css")))
     # The Python side of plotly is never imported: it costs time and is not needed.
     spec = find_spec("plotly")

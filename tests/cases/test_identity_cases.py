@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.cases.conftest import Service, documents
 
@@ -109,7 +110,7 @@ def test_node_and_provider_id_shapes(service: Service) -> None:
 
 def test_replacement_needs_a_true_instance_id(service: Service) -> None:
     """Case 21, one rank at a time: cordon by node name, replacement only by a true id."""
-    shapes = documents("21", "shapes.json")[0]
+    shapes: Any = documents("21", "shapes.json")[0]
     service.post(documents("21", "rankmap.json")[0])
     alarm = documents("21", "alarm.json")[0]
     for rank, shape in enumerate(shapes):

@@ -140,10 +140,10 @@ def undo(page: Page, running: Running, cluster: KubernetesDouble) -> None:
     page.get_by_role("link", name="Preview uncordon").first.click()
     page.get_by_role("button", name="Uncordon the node").click()
     for _ in range(100):
-        node = cluster.node(SUSPECT)
-        if not node["spec"].get("unschedulable"):
+        if not cluster.node(SUSPECT)["spec"].get("unschedulable"):
             break
         page.wait_for_timeout(100)
+    node = cluster.node(SUSPECT)
     assert not node["spec"].get("unschedulable")
     assert TAINT not in {taint["key"] for taint in node["spec"].get("taints", [])}
 

@@ -62,8 +62,9 @@ def _cell(drawing: Drawing, strip: HourStrip, hour: int, check: str, y: float) -
     if strip.passes.get((hour, check), 0) > 0:
         drawing.rect(x, y, CELL, _HEIGHT, "f-pass")
     elif hour in strip.worked:
-        hatched = {"fill": "url(#hatch)", "stroke_width": 0.7}
-        drawing.rect(x + 0.5, y + 0.5, CELL - 1, _HEIGHT - 1, "s-edge", **hatched)
+        side, height = CELL - 1, _HEIGHT - 1
+        hatch = "url(#hatch)"
+        drawing.rect(x + 0.5, y + 0.5, side, height, "s-edge", fill=hatch, stroke_width=0.7)
 
 
 def _ticks(drawing: Drawing, strip: HourStrip) -> None:
