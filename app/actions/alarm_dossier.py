@@ -28,6 +28,7 @@ from witness.rules.topology import Topology
 REPORTS_SHOWN = 50
 CONFLICTS_SHOWN = 20
 SIBLINGS = 20
+NODES_SHOWN = 24
 SCORED = 3
 """Scores are worked out for the first named GPUs; with more, software comes first."""
 
@@ -45,7 +46,8 @@ class Dossier:
     """One alarm, whole.
 
     `rows_by_rank` holds the map's rows of the ranks that the alarm names or compares; `other_rows`
-    the same from the attempt's other maps, where two disagree.
+    the same from the attempt's other maps, where two disagree. `nodes` holds (id, name, instance
+    id, ranks) of the first machines of the job.
     """
 
     facts: AlarmFacts
@@ -68,6 +70,7 @@ class Dossier:
     other_rows: Mapping[int, tuple[MapRow, ...]]
     certain: Mapping[int, Certainty]
     digest_devices: int
+    nodes: tuple[tuple[int, str | None, str | None, int], ...]
 
     @property
     def gpus(self) -> int | None:
@@ -110,6 +113,7 @@ def read_dossier(connection: Connection, alarm_id: int, now: datetime) -> Dossie
         other_rows=_other_rows(connection, facts, maps, ranks),
         certain=_certain(connection, found, now),
         digest_devices=_digest_devices(connection, facts),
+        nodes=_nodes(connection, facts),
     )
 
 
@@ -124,6 +128,15 @@ def _topology(connection: Connection, facts: AlarmFacts) -> Topology | None:
     if facts.rank_map_id is None or facts.map_state not in ("own", "inferred"):
         return None
     return rank_map_rows.topology_of(connection, facts.rank_map_id)
+
+
+def _nodes(
+    connection: Connection, facts: AlarmFacts
+) -> tuple[tuple[int, str | None, str | None, int], ...]:
+    """Read the first machines of the job, which are all involved where nobody is named."""
+    if facts.rank_map_id is None or facts.map_state not in ("own", "inferred"):
+        return ()
+    return attempt_reading.read_nodes(connection, facts.rank_map_id, NODES_SHOWN)
 
 
 def _attempt(

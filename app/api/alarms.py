@@ -18,7 +18,7 @@ from app.filters import bad
 from app.raw_document import strict_value
 from app.store import ids
 from app.store.alarm_listing import CASE_STATES, STANDINGS, ListedAlarm, NamedRank, list_alarms
-from app.store.alarm_reading import StoredFinding
+from app.store.alarm_reading import StoredFinding, read_findings
 from app.strict_json import StrictJSON
 from witness.rules.decision_table import BY_ID
 from witness.rules.findings import NO_RECOMMENDATION
@@ -99,9 +99,12 @@ def alarm(request: Request, by: Reading, alarm_id: str) -> Response:
     context = context_of(request)
     with context.store.reading() as connection:
         dossier = read_dossier(connection, _read_id(alarm_id), context.now())
-    if dossier is None or not _may_see(by, dossier):
-        raise not_found("no alarm with this id")
-    return StrictJSON(as_json(dossier), headers={"Cache-Control": "no-store"})
+        if dossier is None or not _may_see(by, dossier):
+            raise not_found("no alarm with this id")
+        found = dossier.findings
+        if dossier.findings_in_all > len(found):
+            found = read_findings(connection, dossier.facts.id, limit=None)
+    return StrictJSON(as_json(dossier, found), headers={"Cache-Control": "no-store"})
 
 
 def _read_id(text: str) -> int:
@@ -116,8 +119,8 @@ def _may_see(by: Sender, dossier: Dossier) -> bool:
     return by.allows(dossier.facts.cluster, dossier.facts.namespace)
 
 
-def as_json(dossier: Dossier) -> dict[str, Any]:
-    """Give one alarm as programs read it."""
+def as_json(dossier: Dossier, found: tuple[StoredFinding, ...]) -> dict[str, Any]:
+    """Give one alarm as programs read it, with all its findings."""
     facts, resume = dossier.facts, dossier.resume
     return {
         "id": ids.show(facts.id),
@@ -145,8 +148,7 @@ def as_json(dossier: Dossier) -> dict[str, Any]:
         "resolved_at": facts.resolved_at,
         "suspect_window": list(resume.window) if resume.window else None,
         "suspect_window_derived": resume.window_is_ours,
-        "findings": [_finding(one) for one in dossier.findings],
-        "findings_in_all": dossier.findings_in_all,
+        "findings": [_finding(one) for one in found],
         "explanations": [_explanation(one) for one in dossier.explained],
         "resume": [_choice(one) for one in resume.choices],
         "resume_reason": resume.reason,

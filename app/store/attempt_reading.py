@@ -12,6 +12,7 @@ from app.store.tables import (
     attempt_maps,
     attempts,
     coverage,
+    nodes,
     passes,
     rank_map_nodes,
     rank_maps,
@@ -119,6 +120,20 @@ def read_maps(connection: Connection, attempt_id: int) -> tuple[PostedMap, ...]:
         .limit(10)
     )
     return tuple(PostedMap(*row) for row in connection.execute(query))
+
+
+def read_nodes(
+    connection: Connection, rank_map_id: int, limit: int
+) -> tuple[tuple[int, str | None, str | None, int], ...]:
+    """Read (id, name, instance id, ranks) of the machines of a rank map, by name."""
+    query = (
+        sa.select(nodes.c.id, nodes.c.name, nodes.c.instance_id, rank_map_nodes.c.ranks)
+        .join(nodes, nodes.c.id == rank_map_nodes.c.node_id)
+        .where(rank_map_nodes.c.rank_map_id == rank_map_id)
+        .order_by(nodes.c.name, nodes.c.id)
+        .limit(limit)
+    )
+    return tuple((row[0], row[1], row[2], row[3]) for row in connection.execute(query))
 
 
 def read_replays(

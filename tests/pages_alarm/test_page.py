@@ -118,6 +118,22 @@ def test_what_the_third_rank_said(quick: House, kind: str, says: str) -> None:
     assert f"3: rank 21 replayed the work of rank 13 as a third and {says}" in text
 
 
+def test_who_is_involved_where_nobody_is_named(quick: House) -> None:
+    quick.post(d.rank_map())
+    text = quick.text(quick.post(d.alarm(d.verdict("unattributable", None))))
+    assert "involved: rank 13, rank 5, rank 21" in text
+    assert "Involved in a comparison that names nobody" in text
+    for rank in (5, 13, 21):
+        assert f"{rank} {d.node(rank)}" in text
+    every = quick.post(d.alarm({"check": "weights", "step": 31, "suspects": None}))
+    text = quick.text(every)
+    assert "Nobody is named, so every node of the job is involved: 4 known nodes." in text
+    for rank in (0, 8, 16, 24):
+        assert d.node(rank) in text
+    rows = quick.person.get(f"/alarms/{every}/nodes.csv").text.splitlines()
+    assert len(rows) == 5
+
+
 def test_without_a_map_nothing_is_made_up(house: House) -> None:
     alarm_id = house.post(d.alarm(d.CULPRIT))
     page, text = house.page(alarm_id), house.text(alarm_id)

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from app.actions.alarm_dossier import Dossier
 from app.store.alarm_reading import StoredFinding
+from app.store.intake import rank_map_rows
 from app.store.intake.rank_map_rows import MapRow
 from app.web.alarm.verdict import gpu_index
+from witness.rules.alarm import UNATTRIBUTABLE, VERDICT_KINDS
+from witness.rules.topology import Place
 
 CHAINS = 4
+INVOLVED = 24
 
 _FORMS = {
     "short": "short id",
@@ -43,6 +47,8 @@ class Machines:
     """Every named rank, how the map stands, and what else must be said."""
 
     chains: tuple[Chain, ...]
+    involved: tuple[Chain, ...]
+    every_node: bool
     shown: int
     in_all: int
     source: str
@@ -58,8 +64,47 @@ def machines_of(dossier: Dossier) -> Machines:
     in_all = len(chains)
     if dossier.findings_in_all > len(dossier.findings):
         in_all = len(dossier.alarm.named_ranks())
+    involved = [rank for rank in _involved(dossier) if rank not in chains]
     return Machines(
-        tuple(chains.values()), len(chains), in_all, _source(dossier), tuple(_notes(dossier))
+        chains=tuple(chains.values()),
+        involved=tuple(_bystander(dossier, rank) for rank in involved[:INVOLVED]),
+        every_node=not chains and not involved,
+        shown=len(chains),
+        in_all=in_all,
+        source=_source(dossier),
+        notes=tuple(_notes(dossier)),
+    )
+
+
+def _involved(dossier: Dossier) -> list[int]:
+    """List ranks of comparisons that differ and name nobody."""
+    ranks = [rank for pair in dossier.setting.loose_pairs for rank in pair]
+    for verdict in dossier.alarm.verdicts:
+        if verdict.kind == UNATTRIBUTABLE or verdict.kind not in VERDICT_KINDS:
+            trio = (*verdict.pair, verdict.third)
+            ranks += [rank for rank in trio if rank is not None]
+    return list(dict.fromkeys(ranks))
+
+
+def _bystander(dossier: Dossier, rank: int) -> Chain:
+    """Resolve a rank that no finding names."""
+    row = dossier.rows_by_rank.get(rank)
+    settled = dossier.facts.map_state in ("own", "inferred")
+    place = row.place if row and settled else Place(rank)
+    uuid = place.gpu_uuid if row and row.uuid_form in ("full", "mig") else None
+    return Chain(
+        rank=rank,
+        world_size=dossier.setting.world_size,
+        pod=place.pod,
+        node=place.node,
+        node_id=rank_map_rows.node_id(dossier.facts.cluster, place.node, place.instance_id),
+        instance_id=place.instance_id,
+        gpu_index=gpu_index(dossier, rank) if settled else None,
+        gpu=place.gpu_uuid,
+        gpu_id=rank_map_rows.gpu_id(uuid),
+        gpu_note=_FORMS.get(row.uuid_form) if row and settled else None,
+        elsewhere=_elsewhere(dossier, rank, row),
+        rules=(),
     )
 
 

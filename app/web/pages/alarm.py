@@ -13,7 +13,7 @@ from app.context import context_of
 from app.csv_table import csv_response
 from app.errors import not_found
 from app.raw_document import laid_out, strict_text
-from app.store import alarm_reading, docket_reading, proposals
+from app.store import alarm_reading, attempt_reading, docket_reading, proposals
 from app.store.connection import Connection
 from app.web import words
 from app.web.addresses import read_id
@@ -32,6 +32,7 @@ from witness.rules.decision_table import TABLE_VERSION
 router = APIRouter(include_in_schema=False)
 
 CASES_READ = 5
+EVERY_NODE = 200_000
 TITLE_LETTERS = 160
 FINDING_COLUMNS = (
     "ordinal",
@@ -87,6 +88,23 @@ def findings(request: Request, person: Viewer, alarm_id: str) -> Response:
         found = alarm_reading.read_findings(connection, row_id, limit=None)
     rows = [_finding_row(one) for one in found]
     return csv_response(f"alarm-{alarm_id}-findings", FINDING_COLUMNS, rows)
+
+
+@router.get("/alarms/{alarm_id}/nodes.csv")
+def nodes(request: Request, person: Viewer, alarm_id: str) -> Response:
+    """Give every node of the alarm's job: all of them are involved where nobody is named."""
+    row_id = read_id(alarm_id, "alarm")
+    with context_of(request).store.reading() as connection:
+        facts = alarm_reading.read_alarm(connection, row_id)
+        if facts is None:
+            raise not_found("no alarm with this id")
+        map_id = facts.rank_map_id
+        found = attempt_reading.read_nodes(connection, map_id, EVERY_NODE) if map_id else ()
+    rows = [
+        {"node": name, "instance_id": instance, "ranks": ranks}
+        for _, name, instance, ranks in found
+    ]
+    return csv_response(f"alarm-{alarm_id}-nodes", ("node", "instance_id", "ranks"), rows)
 
 
 def _finding_row(one: alarm_reading.StoredFinding) -> dict[str, Any]:
