@@ -92,12 +92,12 @@ def _claim(context: Context, proposal_id: int, worker: str) -> Proposal | None:
         before = proposals.get(connection, proposal_id)
         if before is None:
             return None
-        rail = rails.brake(connection, before)
+        rail = rails.brake(connection, before) or rails.approved_long_ago(before, now)
         if rail is None:
             values["status"] = "executing"
         else:
-            # An old queue never runs when the brake is released.
-            words = f"{rail.message} It was pulled before this was sent: nothing was changed."
+            # An old queue never runs: neither when the brake is released nor after an outage.
+            words = f"{rail.message} It had not been sent: nothing was changed."
             values |= {"status": "refused", "finished_at": now, "outcome": words}
         if not proposals.move(connection, proposal_id, ("approved",), values):
             return None

@@ -1,6 +1,6 @@
 """Who carries approved actions out, in which thread, and what happens after a crash?
 
-One thread a process.  Any number of processes may run one: a row is claimed by compare-and-set,
+A few threads a process.  Any number of processes may run one: a row is claimed by compare-and-set,
 so each approved action is carried out by one of them.
 """
 
@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
@@ -33,12 +34,13 @@ TIDY_S = 15.0  # between two looks for orphans and for proposals that expired
 # A call makes a handful of requests, each bounded by the cluster's time-out.
 CALLS = 8
 SLACK_S = 30.0
+HANDS = 4  # actions under way at one time in one process
 # Workers of this process that run: their claims are no orphans.
 _LIVE: set[str] = set()
 
 
 class Executor:
-    """The thread that carries out what was approved."""
+    """The threads that carry out what was approved and watch what is held."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -46,22 +48,34 @@ class Executor:
         self.name = f"{self._host}:{secrets.token_hex(4)}"
         self._wake = threading.Event()
         self._done = threading.Condition()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._lone = context.store.engine.dialect.name == "sqlite"
         self._lease = timedelta(seconds=context.settings.cluster_timeout_s * CALLS + SLACK_S)
-        self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
+        self._threads: list[threading.Thread] = []
+        self._hands: ThreadPoolExecutor | None = None
+        self._taken: set[int] = set()
 
     def start(self) -> None:
         """Settle what an earlier process left, then begin."""
         _LIVE.add(self.name)
-        self._thread.start()
+        self._stopping.clear()
+        # A cluster that hangs must not hold up what was approved for another one.
+        self._hands = ThreadPoolExecutor(HANDS, thread_name_prefix="executor-hand")
+        self._threads = [
+            threading.Thread(target=self._run, name="executor", daemon=True),
+            threading.Thread(target=self._watch, name="executor-watch", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def stop(self, patience_s: float = 30.0) -> None:
-        """Finish the action that is under way, take up no other."""
-        self._stopping = True
+        """Finish the actions that are under way, take up no other."""
+        self._stopping.set()
         self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(patience_s)
+        for thread in self._threads:
+            thread.join(patience_s)
+        if self._hands is not None:
+            self._hands.shutdown(wait=True, cancel_futures=True)
         _LIVE.discard(self.name)
 
     def wake(self) -> None:
@@ -83,32 +97,38 @@ class Executor:
 
     def _run(self) -> None:
         self._patiently(lambda: self.settle_orphans(at_start=True))
-        tidied = watched = time.monotonic()
-        while not self._stopping:
-            self._patiently(self.run_waiting)
+        tidied = time.monotonic()
+        while not self._stopping.is_set():
+            self._patiently(self.take_up)
             if time.monotonic() - tidied >= TIDY_S:
                 self._patiently(self.tidy)
                 tidied = time.monotonic()
-            if time.monotonic() - watched >= WATCH_S:
-                self._patiently(lambda: verify.watch_held_nodes(self._context))
-                watched = time.monotonic()
             if self._wake.wait(POLL_S):
                 self._wake.clear()
 
-    def run_waiting(self) -> int:
-        """Carry out what is approved, one after the other; give how many this worker took."""
-        taken = 0
+    def _watch(self) -> None:
+        while not self._stopping.wait(WATCH_S):
+            self._patiently(lambda: verify.watch_held_nodes(self._context))
+
+    def take_up(self) -> int:
+        """Hand out what is approved and not in a hand yet; give how many that were."""
+        if self._hands is None:
+            return 0
         with self._context.store.reading() as connection:
             waiting = proposals.waiting_for_execution(connection)
-        for proposal_id in waiting:
-            if self._stopping:
-                break
-            try:
-                taken += execute.run_one(self._context, proposal_id, self.name)
-            finally:
-                with self._done:
-                    self._done.notify_all()
-        return taken
+        new = [one for one in waiting if one not in self._taken]
+        for proposal_id in new:
+            self._taken.add(proposal_id)
+            self._hands.submit(self._carry_out, proposal_id)
+        return len(new)
+
+    def _carry_out(self, proposal_id: int) -> None:
+        try:
+            self._patiently(lambda: execute.run_one(self._context, proposal_id, self.name))
+        finally:
+            self._taken.discard(proposal_id)
+            with self._done:
+                self._done.notify_all()
 
     def tidy(self) -> None:
         """Give up orphans and close what nobody decided in time."""
@@ -127,12 +147,12 @@ class Executor:
         return sum(verify.give_up_orphan(self._context, one) for one in orphans)
 
     def _is_orphan(self, proposal: Proposal, at_start: bool) -> bool:
-        if proposal.claimed_by in _LIVE or proposal.claimed_by == self.name:
-            return False
-        if at_start and self._lone:
-            return True  # the embedded database serves one process: whoever claimed it is gone
-        if (proposal.claimed_by or "").startswith(self._host + ":"):
-            return True  # this very process number, in an earlier life
+        claimer = proposal.claimed_by or ""
+        if claimer not in _LIVE:
+            if at_start and self._lone:
+                return True  # the embedded database serves one process: the claimer is gone
+            if claimer.startswith(self._host + ":"):
+                return True  # this very process number, in an earlier life
         claimed_at = proposal.claimed_at
         return claimed_at is None or self._context.now() - claimed_at > self._lease
 

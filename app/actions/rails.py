@@ -7,6 +7,7 @@ when a worker takes the approved action up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from app.store import proposals, run_settings
 from app.store.connection import Connection
@@ -52,6 +53,21 @@ def brake(connection: Connection, proposal: Proposal) -> Rail | None:
         return None
     by = f" by {state.changed_by}" if state.changed_by else ""
     return Rail("brake", f"The brake was pulled{by}: {state.reason or 'no reason given'}.")
+
+
+APPROVAL_LASTS = timedelta(minutes=15)
+"""A decision is about the cluster as it stood; after a longer outage a person decides again."""
+
+
+def approved_long_ago(proposal: Proposal, now: datetime) -> Rail | None:
+    """Refuse to send what was approved too long ago; None: it is fresh, or it undoes."""
+    at = proposal.decided_at
+    if proposal.action == "uncordon" or at is None or now - at <= APPROVAL_LASTS:
+        return None
+    minutes = int((now - at).total_seconds() // 60)
+    return Rail(
+        "stale_approval", f"It was approved {minutes} minutes ago, too long to be sent now."
+    )
 
 
 _TITLES = {

@@ -132,11 +132,15 @@ def watch_held_nodes(context: Context, limit: int = 500) -> int:
     with context.store.reading() as connection:
         held = held_nodes.held(connection, limit)
     changed = 0
+    silent: set[str] = set()
     for proposal in held:
-        port = port_of(context, proposal.cluster)
-        check = port.verify_cordon(request_of(proposal))
+        if proposal.cluster in silent:
+            continue
+        check = port_of(context, proposal.cluster).verify_cordon(request_of(proposal))
         if check.standing is Standing.UNKNOWN:
-            continue  # no answer says nothing about the node; the last reading keeps its time
+            # No answer says nothing about a node, and the rest of that cluster can wait as well.
+            silent.add(proposal.cluster)
+            continue
         changed += _note_standing(context, proposal, check)
     return changed
 

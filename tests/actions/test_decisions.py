@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -183,6 +184,22 @@ def test_what_was_approved_before_the_brake_is_not_sent_after_it(
     assert cluster.calls == []
 
 
+def test_what_was_approved_long_ago_is_not_sent_after_an_outage(
+    service: Service, cluster: KubernetesDouble
+) -> None:
+    service.app.state.executor.stop()
+    proposal = service.proposal()
+    choice = Choice("approved", proposal["evidence_version"])
+    alice = Decider("alice", "operator")
+    decided = decide.decide(service.context, ids.read(proposal["id"]), alice, choice)
+    later = replace(service.context, now=lambda: service.context.now() + timedelta(hours=2))
+    assert execute.run_one(later, decided.id, "worker")
+    after = service.read(f"/proposals/{proposal['id']}")
+    assert after["status"] == "refused"
+    assert "too long to be sent now" in after["outcome"]
+    assert cluster.calls == []
+
+
 def test_one_action_on_a_node_at_a_time(service: Service) -> None:
     service.app.state.executor.stop()
     alarm_on_another_gpu = alarm(
@@ -201,12 +218,7 @@ def test_one_action_on_a_node_at_a_time(service: Service) -> None:
 
 def test_a_proposal_that_nobody_decided_expires(service: Service) -> None:
     proposal = service.proposal()
-    late = Context(
-        service.context.settings,
-        service.context.store,
-        service.context.clusters,
-        lambda: service.context.now() + timedelta(days=8),
-    )
+    late = replace(service.context, now=lambda: service.context.now() + timedelta(days=8))
     choice = Choice("approved", proposal["evidence_version"])
     with pytest.raises(Problem, match="expired undecided"):
         decide.decide(late, ids.read(proposal["id"]), Decider("alice", "operator"), choice)
