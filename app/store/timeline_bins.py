@@ -18,11 +18,12 @@ from sqlalchemy.engine import Connection
 
 from app.store.columns import micros, moment
 from app.store.tables import alarm_hours, alarms, jobs, subject_days
-from app.store.timeline_scope import Scope, names_nothing, newest, row_conditions
+from app.store.timeline_scope import SCAN, Scope, names_nothing, newest, row_conditions
 
 MOST_BINS = 300
 SCAN_BINS = 10_000
-"""Alarms that are counted one by one; above, hours or days counted in advance are used."""
+"""Alarms that are counted one by one, `SCAN` where each has to be looked at; above that, hours
+or days counted in advance are used."""
 BIN_CAP = 200
 """A bin's count stops here in a storm: 300 bins read at most 60,000 index rows."""
 _HOUR = 3_600_000_000
@@ -51,7 +52,7 @@ class Bin:
 class Histogram:
     """Bins that hold alarms, in order of time; empty bins are left out.
 
-    `counted_from`: only the newest `SCAN_BINS` alarms were counted, back to there; None: all.
+    `counted_from`: only the newest alarms were counted, back to there; None: all.
     `capped_at`: a bin of this many holds at least so many, of families not told apart.
     """
 
@@ -168,7 +169,9 @@ def _from_days(connection: Connection, scope: Scope, width: timedelta) -> Histog
 
 
 def _one_by_one(connection: Connection, scope: Scope, width: timedelta) -> Histogram:
-    walk = newest(scope, SCAN_BINS + 1)
+    conditions = row_conditions(scope)
+    most = SCAN if conditions else SCAN_BINS
+    walk = newest(scope, most + 1)
     step = width // timedelta(microseconds=1)
     once = sa.select(walk.c.alarm_id, walk.c.at).distinct().subquery()
     number = _floor(sa.type_coerce(once.c.at, sa.BigInteger), step)
@@ -178,12 +181,12 @@ def _one_by_one(connection: Connection, scope: Scope, width: timedelta) -> Histo
     statement = (
         sa.select(number.label("bin"), alarms.c.family, sa.func.count())
         .select_from(source)
-        .where(*row_conditions(scope))
+        .where(*conditions)
         .group_by(sa.text("bin"), alarms.c.family)
     )
     found = _gather(scope, width, step, connection.execute(statement))
     reach = connection.execute(sa.select(sa.func.count(), sa.func.min(walk.c.at))).one()
-    if reach[0] <= SCAN_BINS:
+    if reach[0] <= most:
         return found
     return Histogram(found.start, found.end, width, found.bins, counted_from=reach[1])
 

@@ -145,7 +145,8 @@ def alarm_page(
     if names_nothing(scope):
         return AlarmPage((), False, None, True)
     conditions = row_conditions(scope)
-    walked = SCAN if conditions or scope.device else limit + 1
+    # One alarm can have several findings on one machine, so a walk by device is a little longer.
+    walked = SCAN if conditions else (limit + 1) * (4 if scope.device else 1)
     walk = newest(scope, walked, *_older(scope, before))
     once = sa.select(walk.c.alarm_id, walk.c.at).distinct().subquery()
     statement = (

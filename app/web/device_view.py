@@ -52,6 +52,8 @@ from witness.rules.score import Score
 
 PAGE = 25
 MOST_ACTIONS = 50
+DAYS_DRAWN = 90
+"""Bars in the drawing of a device: days, which are counted in advance, as soon as it is older."""
 SCORED = 16
 """GPUs of one node whose score is worked out for its page."""
 _EVER = datetime(1990, 1, 1, tzinfo=UTC)
@@ -248,7 +250,7 @@ def _drawn(
 ) -> Drawn:
     """Draw the alarms since the device is known, each part a link to the timeline."""
     start = min(first, now - timedelta(days=1))
-    bins = histogram(connection, scope.between(start, now + timedelta(minutes=1)))
+    bins = histogram(connection, scope.between(start, now + timedelta(minutes=1)), DAYS_DRAWN)
     name = "node" if scope.node_ids is not None else "gpu"
     row_id = (scope.node_ids or scope.gpu_ids or (0,))[0]
 

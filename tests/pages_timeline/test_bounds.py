@@ -29,7 +29,9 @@ def storm(connection: Connection, number: int, minutes: float) -> None:
     """Copy the one stored alarm many times over a stretch of time, rollup included."""
     row: dict[str, Any] = dict(connection.execute(sa.select(alarms)).mappings().one())
     held: dict[str, Any] = dict(connection.execute(sa.select(findings)).mappings().one())
-    rows, named, hours = [], [], {}
+    rows: list[dict[str, Any]] = []
+    named: list[dict[str, Any]] = []
+    hours: dict[int, int] = {}
     for one in range(number):
         moment = START + timedelta(minutes=minutes * one / number)
         new = {**row, "id": one + 1, "key": f"{one:032x}", "occurred_at": moment}

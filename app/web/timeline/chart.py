@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.store.columns import micros, moment
-from app.store.timeline_lanes import AttemptRow
+from app.store.timeline_lanes import AttemptRow, CheckpointRow
 from app.web.timeline import naming
 from app.web.timeline.gather import Gathered
 from app.web.timeline.lanes import Key, Mark
@@ -67,7 +67,12 @@ def _drawn(found: Gathered, mark: Mark) -> bool:
 
 
 def _text(*lines: str) -> str:
-    return "\n".join(visible(line) for line in lines if line)
+    return "\n".join(_seen(line) for line in lines if line)
+
+
+def _seen(line: str) -> str:
+    """Make unseen characters visible; most lines have none."""
+    return line if line.isascii() and line.isprintable() else visible(line)
 
 
 def _mark(mark: Mark, place: dict[Key, int]) -> Row:
@@ -98,8 +103,15 @@ def _bins(found: Gathered, place: dict[Key, int]) -> list[Row]:
 
 
 def _bars(found: Gathered, place: dict[Key, int]) -> list[Row]:
+    first, last = ms(found.asked.start), ms(found.asked.end)
     rows: list[Row] = [
-        [place[key], ms(row.start), ms(row.end), *_attempt_texts(row), "/jobs/" + ident(row.job_id)]
+        [
+            place[key],
+            max(ms(row.start), first),
+            min(ms(row.end), last),
+            *_attempt_texts(row),
+            "/jobs/" + ident(row.job_id),
+        ]
         for key, attempts in found.attempts.items()
         if key in place
         for row in attempts
@@ -125,7 +137,7 @@ def _attempt_texts(row: AttemptRow) -> tuple[str, str]:
     which = f", attempt {row.number}" if row.number is not None else ""
     size = f", {number(row.world_size)} GPUs" if row.world_size else ""
     step = f"{row.step_time_s:.3g} s a step" if row.step_time_s else "step time not reported"
-    label = visible(f"{row.job[:48]}{which}{size}")
+    label = _seen(f"{row.job[:48]}{which}{size}")
     return label, _text(f"{row.job[:80]}{which}{size}", step)
 
 
@@ -193,9 +205,13 @@ def _checkpoints(found: Gathered, place: dict[Key, int]) -> list[Row]:
         if mark.row.window_first is not None and mark.row.window_last is not None:
             span = (mark.row.window_first, mark.row.window_last)
             windows.setdefault(mark.row.job_id, []).append(span)
+    by_job: dict[int, list[CheckpointRow]] = {}
+    for saved in found.checkpoints:
+        by_job.setdefault(saved.job_id, []).append(saved)
     rows = []
     for key, attempts in found.attempts.items():
-        for row in found.checkpoints if key in place else ():
+        jobs = dict.fromkeys(one.job_id for one in attempts if key in place)
+        for row in (row for job in jobs for row in by_job.get(job, ())):
             if any(_saved_in(row.attempt_id, row.job_id, row.at, one) for one in attempts):
                 state = flag(row.step, windows.get(row.job_id, []))
                 word = "not committed" if row.committed is False else ""

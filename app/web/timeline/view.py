@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from app.store.connection import Connection
-from app.store.timeline_bins import histogram
 from app.store.timeline_lane_bins import LANE_ALARMS
 from app.store.timeline_reading import newest_document_at
 from app.store.timeline_scope import names_nothing
@@ -102,7 +101,7 @@ def read(connection: Connection, asked: Asked, now: datetime, zone: ZoneInfo) ->
     following = lines.following
     return View(
         asked=asked,
-        summary=_summary(connection, found),
+        summary=_summary(found),
         chips=_chips(connection, found),
         lanes_by=_lanes_by(asked),
         presets=_presets(asked),
@@ -126,15 +125,17 @@ def read(connection: Connection, asked: Asked, now: datetime, zone: ZoneInfo) ->
     )
 
 
-def _summary(connection: Connection, found: Gathered) -> str:
+def _summary(found: Gathered) -> str:
     """Say in a sentence what the range holds."""
     if names_nothing(found.scope):
         return "Nothing that is known has this name."
     length = listing.long_words(found.asked.span) or count(int(found.asked.span.seconds), "second")
     if found.page.more:
-        counted = histogram(connection, found.scope)
-        word = "about" if counted.exact else "more than"
-        return f"{word.capitalize()} {count(counted.alarms, 'alarm')} in {length}."
+        inside = found.asked.start - found.overview.width
+        bins = (one for one in found.overview.bins if inside < one.start < found.asked.end)
+        counted = sum(one.alarms for one in bins)
+        word = "About" if found.overview.exact else "At least"
+        return f"{word} {count(max(counted, len(found.page.rows)), 'alarm')} in {length}."
     rows = found.page.rows
     named = sum(
         1 for row in rows if any(one.rank is not None for one in found.findings.get(row.id, ()))
