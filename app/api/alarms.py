@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.alarm_dossier import Dossier, read_dossier
-from app.api.paging import Listing
+from app.api.paging import Listing, refusals
 from app.api.reading import Reading
 from app.auth import Sender
 from app.context import context_of
@@ -77,7 +77,12 @@ NOT_COLLECTED = {
 }
 
 
-@router.get("/alarms", summary="List alarms", openapi_extra=ALARMS.openapi())
+@router.get(
+    "/alarms",
+    summary="List alarms",
+    openapi_extra=ALARMS.openapi(),
+    responses=refusals(400, 401, 403),
+)
 def alarms(request: Request, by: Reading) -> Response:
     """List alarms, newest first; status is a standing or the state of a case."""
     page = ALARMS.read(request)
@@ -93,7 +98,7 @@ def alarms(request: Request, by: Reading) -> Response:
     return ALARMS.answer(page, [as_row(one) for one in found], [one.key for one in found])
 
 
-@router.get("/alarms/{alarm_id}", summary="Read one alarm")
+@router.get("/alarms/{alarm_id}", summary="Read one alarm", responses=refusals(401, 403, 404))
 def alarm(request: Request, by: Reading, alarm_id: str) -> Response:
     """Give one alarm with findings, explanations, resume choices and its document."""
     context = context_of(request)

@@ -133,6 +133,40 @@ class Listing:
         return {"parameters": [_parameter(name) for name in (*self.filters, *_OTHERS)]}
 
 
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "field"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "field": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+_REFUSALS = {
+    400: "a parameter is wrong; `field` names it",
+    401: "no token, or one that is not known",
+    403: "the token is for something else",
+    404: "there is no such thing, or the token may not know of it",
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe refusals for the OpenAPI document: `responses=refusals(401, 404)`."""
+    return {
+        status: {
+            "description": _REFUSALS[status],
+            "content": {"application/json": {"schema": ERROR}},
+        }
+        for status in statuses
+    }
+
+
 _OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "limit": (
         {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.resume_floor import Considered, Floor, floor_of
+from app.api.paging import refusals
 from app.auth import Asking, Sender
 from app.context import context_of
 from app.errors import Problem
@@ -30,6 +31,7 @@ def _parameter(name: str) -> dict[str, Any]:
     "/resume-floor",
     summary="Ask for the highest step to resume from",
     openapi_extra={"parameters": [_parameter(name) for name in _NAMES]},
+    responses=refusals(400, 401, 403),
 )
 def resume_floor(request: Request, by: Asking) -> Response:
     """Give the highest step before every open suspect window of the job; null: nothing limits it.

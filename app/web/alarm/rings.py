@@ -7,8 +7,9 @@ from math import gcd
 
 from markupsafe import Markup
 
-from app.actions.alarm_dossier import Dossier, ExplainedGroup
+from app.actions.alarm_dossier import Dossier
 from app.web import words as web_words
+from app.web.alarm.explanations import Explained, explained
 from app.web.drawings.ring import (
     LARGEST_RING,
     Result,
@@ -26,7 +27,6 @@ from witness.rules.topology import ring_length
 
 RINGS_DRAWN = 4
 ROWS_SHOWN = 50
-SETS_SHOWN = 8
 
 _THIRD_SAYS = {
     "persistent": "sided with rank {by}, and rank {of} gave its own wrong answer again: "
@@ -63,14 +63,6 @@ class DrawnRing:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """The smallest sets of one group of mismatches in words, and what is left open."""
-
-    sets: tuple[str, ...]
-    remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Rings:
     """Everything in the section: the rings drawn, how many more differ, all as small multiples."""
 
@@ -101,12 +93,17 @@ def rings_of(dossier: Dossier) -> Rings | None:
         more=max(len(keys) - RINGS_DRAWN, 0),
         multiples=_multiples(dossier, count, held) if count and 1 < count <= MOST_RINGS else None,
         in_all=count,
-        explanations=tuple(_explained(group, dossier) for group in dossier.explained),
-        note=None
-        if known
-        else "Neither a rank map nor the alarm says how many ranks the job has, so the ring "
-        "cannot be closed: only the comparisons that differ are known.",
+        explanations=tuple(explained(group, dossier) for group in dossier.explained),
+        note=None if known else _unknown_layout(world),
     )
+
+
+def _unknown_layout(world: int | None) -> str:
+    """Say why no ring is drawn."""
+    why = "Neither a rank map nor the alarm says how many ranks the job has"
+    if world is not None:
+        why = "No peer offset is known that fits the size of the job"
+    return f"{why}, so the ring cannot be closed: only the comparisons that differ are known."
 
 
 def _by_ring(dossier: Dossier) -> dict[int, frozenset[Pair]]:
@@ -241,38 +238,6 @@ def _third_says(verdict: Verdict) -> str:
     if verdict.third is None:
         return f"The third rank is not named; it {said}"
     return f"3: rank {verdict.third} replayed the work of rank {of} as a third and {said}"
-
-
-def _explained(group: ExplainedGroup, dossier: Dossier) -> Explained:
-    """Say each smallest set of faulty GPUs, then what is left open."""
-    found = group.explanation
-    sets, remarks = [], []
-    for held in found.sets[:SETS_SHOWN]:
-        who = words.ranks(held.faulty)
-        who = f"{who[:1].upper()}{who[1:]} {'alone' if len(held.faulty) == 1 else 'together'}"
-        each = "" if len(held.faulty) == 1 else "each "
-        often = "every comparison" if held.persistent else "some comparisons only"
-        sets.append(f"{who}, {each}wrong in {often}.")
-    total = found.total if found.total is not None else len(found.sets)
-    if total > SETS_SHOWN:
-        remarks.append(f"And {total - SETS_SHOWN:,} more sets of the same size.")
-    elif not found.complete:
-        remarks.append(f"At least {found.at_least} faulty GPUs; the search for all was stopped.")
-    if len(found.sets) > 1:
-        remarks.append(_still_open(group, dossier))
-    return Explained(tuple(sets), tuple(remarks))
-
-
-def _still_open(group: ExplainedGroup, dossier: Dossier) -> str:
-    pairs = {one.pair for one in dossier.alarm.verdicts}
-    if len(group.explanation.ranks) == 2 and any(
-        set(p) <= set(group.explanation.ranks) for p in pairs
-    ):
-        return "The comparisons alone cannot tell these apart; the third rank was asked for that."
-    if group.decisive is None:
-        return "The comparisons cannot tell these apart, and no other peer offset would."
-    decides = "would tell them apart" if group.decisive.decides else "would rule some of them out"
-    return f"An audit with peer offset {group.decisive.offset} {decides}."
 
 
 def _multiples(dossier: Dossier, count: int, held: dict[int, frozenset[Pair]]) -> Markup:
