@@ -21,7 +21,7 @@ token_commands = typer.Typer(help="Bearer tokens of jobs and programs.", no_args
 audit_commands = typer.Typer(help="The chain of audit entries.", no_args_is_help=True)
 
 
-def _nothing_comes_in(_connection: Connection, _documents: Sequence[Any]) -> list[Any]:
+def _nothing_comes_in(connection: Connection, documents: Sequence[Any]) -> list[Any]:
     raise RuntimeError("the command line posts no documents")
 
 

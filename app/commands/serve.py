@@ -6,11 +6,9 @@ import logging
 import socket
 
 import typer
-import uvicorn
 
 from app.config import Settings, load_settings
 from app.context import utc_now
-from app.main import create_app
 from app.store import audit, people
 from app.store.connection import Connection
 from app.store.database import StoreUnavailable
@@ -25,6 +23,11 @@ def serve(
     port: int = typer.Option(-1, help="Port to listen on; 0: any free one; -1: WITNESS_PORT."),
 ) -> None:
     """Bring the database up to date, serve, and print the address with a sign-in link."""
+    # Imported here: the other commands need neither the pages nor the server.
+    import uvicorn
+
+    from app.main import create_app
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # Alembic names every step of every start otherwise.
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -57,6 +60,7 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:
+        listener.close()
         where = f"{settings.host} port {settings.port}"
         typer.echo(f"Cannot listen on {where}: {error.strerror}", err=True)
         raise typer.Exit(1) from error

@@ -74,12 +74,16 @@ def ensure_session_key(connection: Connection, at: datetime) -> str:
     return str(known)
 
 
-def end_session(connection: Connection, session_id: str, *, by: str, at: datetime) -> None:
-    """Remember that one session was signed out; forget those that have run out anyway."""
+def end_session(
+    connection: Connection, session_id: str, *, by: str, at: datetime, lasts: timedelta
+) -> None:
+    """Remember that one session was signed out; forget those that have run out anyway.
+
+    `lasts` is the longest life of a session: an older one is refused by its cookie's age.
+    """
+    ended_long_ago = settings.c.changed_at < at - lasts
     connection.execute(
-        settings.delete().where(
-            settings.c.name.like(ENDED + "%"), settings.c.changed_at < at - timedelta(days=31)
-        )
+        settings.delete().where(settings.c.name.startswith(ENDED, autoescape=True), ended_long_ago)
     )
     keep(connection, ENDED + session_id, True, by=by, at=at)
 

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 from itsdangerous import BadData, URLSafeTimedSerializer
@@ -111,8 +112,11 @@ def end(request: Request, response: Response, context: Context) -> None:
     session = current(request)
     if session is not None:
         now = context.now()
+        lasts = timedelta(hours=context.settings.session_hours)
         context.store.write(
-            lambda c: run_settings.end_session(c, session.id, by=session.person.name, at=now)
+            lambda c: run_settings.end_session(
+                c, session.id, by=session.person.name, at=now, lasts=lasts
+            )
         )
     response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
 

@@ -118,6 +118,22 @@ def test_signing_out_ends_the_session_wherever_its_cookie_is(
     assert thief.get("/settings").status_code == 303
 
 
+def test_ended_sessions_are_forgotten_when_they_have_run_out(
+    sign_in: Callable[..., Browser], context: Context, clock: Clock
+) -> None:
+    def remembered() -> int:
+        with context.store.reading() as connection:
+            rows = connection.exec_driver_sql("SELECT name FROM settings")
+            return sum(name.startswith("session.ended:") for (name,) in rows)
+
+    sign_in("viewer").post("/sign-out")
+    sign_in("viewer").post("/sign-out")
+    assert remembered() == 2
+    clock.forward(hours=13)
+    sign_in("viewer").post("/sign-out")
+    assert remembered() == 1
+
+
 def test_signing_out_twice_is_harmless(sign_in: Callable[..., Browser]) -> None:
     browser = sign_in("viewer")
     fields = {"csrf": browser.token()}
