@@ -10,7 +10,6 @@ from witness.rules.coverage import (
     audited_gpu_hours,
     best_audit_interval,
     bound,
-    checked_share,
     precision,
 )
 
@@ -43,13 +42,6 @@ def test_audited_hours() -> None:
     assert audited_gpu_hours(7_200, 0.5, 8) == pytest.approx(8)
     assert audited_gpu_hours(7_200, None, 8) is None
     assert audited_gpu_hours(-5, 0.5, 8) == 0
-
-
-def test_the_checked_share() -> None:
-    assert checked_share(5, 20) == 0.25
-    assert checked_share(0.1, 0.4) == 0.25
-    assert checked_share(30, 20) == 1.0
-    assert checked_share(0, 0) is None
 
 
 def test_the_precision_that_a_bound_implies() -> None:

@@ -43,6 +43,12 @@ def test_a_short_id_names_what_starts_like_it(text: str) -> None:
     assert not read.fits("GPU-b0000002-1111-4222-8333-000000000005")
 
 
+def test_four_digits_after_the_prefix_are_a_short_id_and_fewer_an_index() -> None:
+    assert (gpu_uuid("GPU-1234").form, gpu_uuid("GPU-1234").prefix) == ("short", "GPU-1234")
+    assert gpu_uuid("GPU-123").form == "index"
+    assert gpu_uuid("1234").form == "index"
+
+
 @pytest.mark.parametrize("text", ["5", "0", "nvidia5", "/dev/nvidia5", "cuda:0", "GPU-5", "gpu 7"])
 def test_an_index_is_no_uuid(text: str) -> None:
     read = gpu_uuid(text)

@@ -11,7 +11,6 @@ from witness.rules.repeat_offenders import (
     RECURRENCE_DAYS,
     PastIncident,
     against_fleet,
-    days_between,
     rate,
     recurrence,
 )
@@ -121,9 +120,3 @@ def test_against_the_fleet() -> None:
     assert against_fleet(2, 1_000, 10, 0).ratio is None
     assert against_fleet(2, 0, 10, 1_000_000).ratio is None
     assert against_fleet(2, 1_000, 0, 1_000_000).ratio is None
-
-
-def test_how_much_later() -> None:
-    assert days_between(NOW - timedelta(hours=3), NOW) == "on the same day"
-    assert days_between(NOW - timedelta(days=1), NOW) == "1 day later"
-    assert days_between(NOW - timedelta(days=9), NOW) == "9 days later"

@@ -32,11 +32,10 @@ def test_windows() -> None:
     assert words.window(30, 30) == "30"
 
 
-def test_counts_and_times() -> None:
+def test_counts() -> None:
     assert words.counted(1, "step") == "1 step"
     assert words.counted(18412, "step") == "18,412 steps"
     assert words.counted(2, "entry", "entries") == "2 entries"
-    assert [words.times(n) for n in (1, 2, 3)] == ["once", "twice", "3 times"]
 
 
 def test_a_long_name_is_cut() -> None:
@@ -44,7 +43,5 @@ def test_a_long_name_is_cut() -> None:
     assert words.cut("a" * 81) == "a" * 80 + "…"
 
 
-def test_shares_and_pairs() -> None:
-    assert words.percent(0.25) == "25 %"
-    assert words.percent(0.0123) == "1.2 %"
+def test_a_pair() -> None:
     assert words.pair(13, 5) == "rank 5 replaying rank 13"

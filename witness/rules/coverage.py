@@ -36,11 +36,6 @@ def audited_gpu_hours(steps: int, step_time_s: float | None, gpus: int) -> float
     return None if step_time_s is None else max(steps, 0) * step_time_s * gpus / 3600
 
 
-def checked_share(gpu_hours_checked: float, gpu_hours_run: float) -> float | None:
-    """Give the share of work that ran under a check; None where no work is known."""
-    return None if gpu_hours_run <= 0 else min(gpu_hours_checked / gpu_hours_run, 1.0)
-
-
 def precision(true_rate: float, false_rate_bound: float) -> float | None:
     """Give the least precision that a false-alarm bound implies at a rate of true alarms."""
     total = true_rate + false_rate_bound

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from witness.rules import words
 from witness.rules.gamma import poisson_at_least, poisson_interval
 
 RECURRENCE_DAYS = 90
@@ -108,9 +107,3 @@ def said(one: PastIncident) -> str:
     same = "GPU" if one.same == "gpu" else "instance"
     kind = KIND_WORDS.get(one.kind, one.kind)
     return f"{kind} before on {one.at:%Y-%m-%d} ({where}), same {same}"
-
-
-def days_between(earlier: datetime, later: datetime) -> str:
-    """Say how much later something was, in whole days."""
-    days = (later - earlier).days
-    return "on the same day" if days == 0 else f"{words.counted(days, 'day')} later"

@@ -37,16 +37,6 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def times(number: int) -> str:
-    """Say "once", "twice" or "3 times"."""
-    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
-
-
-def percent(share: float) -> str:
-    """Write a share of one as a percentage with two significant digits."""
-    return f"{share * 100:.2g} %"
-
-
 def cut(text: str, longest: int = LONGEST_NAME) -> str:
     """Shorten a posted name that would swamp a sentence; the document keeps all of it."""
     return text if len(text) <= longest else f"{text[:longest]}…"
