@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from app.store import held_nodes, run_settings
 from app.store.tables import (
+    alarms,
     attempts,
     audit_entries,
     cases,
@@ -144,14 +145,19 @@ def stamp(connection: Connection) -> str:
     Passes come all the time and move nothing but waiting times and cells of an hour; the caller
     adds the minute for those.
     """
-    number, alarms, versions = connection.execute(
+    known = connection.execute(
         sa.select(
-            sa.func.count(), sa.func.sum(cases.c.alarms), sa.func.sum(cases.c.evidence_version)
-        ).where(cases.c.status == "open")
+            sa.func.count(),
+            sa.func.sum(cases.c.alarms),
+            sa.func.sum(cases.c.evidence_version),
+            sa.func.sum(alarms.c.reporters),
+        )
+        .join(alarms, alarms.c.id == cases.c.last_alarm_id)
+        .where(cases.c.status == "open")
     ).one()
     entry = connection.execute(sa.select(sa.func.max(audit_entries.c.id))).scalar_one()
     posted = connection.execute(sa.select(documents.c.id).limit(1)).first() is not None
-    return f"{number}-{alarms or 0}-{versions or 0}-{entry or 0}-{posted:d}"
+    return "-".join(str(one or 0) for one in (*known, entry, int(posted)))
 
 
 def audited_gpu_hours(connection: Connection) -> float:

@@ -31,7 +31,7 @@ from app.web.drawings.blast import blast
 from app.web.drawings.ladder import WhatIf, ladder
 from app.web.drawings.p_bar import in_digits, in_words
 from app.web.next_step import status_word
-from app.web.proposal_view import TITLES, resume_point
+from app.web.proposal_view import TITLES, can_be_lifted, resume_point
 from witness.rules.resume import Checkpoint
 from witness.rules.score import CleanHours, TestPassed, score
 
@@ -70,6 +70,7 @@ class Panel:
     proposal: Proposal
     title: str
     word: str
+    can_be_lifted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _page(connection: Connection, case: DocketCase, now: datetime) -> CasePage:
         scored = certainty.of_gpu(connection, case.gpu_id, now, fleet)
     jobs = blast_reading.reached(connection, case)
     mine = proposals.of_cases(connection, [case.id]).get(case.id, ())
-    panels = [Panel(one, TITLES.get(one.action, one.action), status_word(one)) for one in mine]
+    panels = [_panel(one, mine) for one in mine]
     return CasePage(
         case=case,
         evidence=evidence(case, findings, kinds, replays, scored.score if scored else None),
@@ -145,6 +146,11 @@ def _page(connection: Connection, case: DocketCase, now: datetime) -> CasePage:
         deeds=tuple(_deeds(connection, case, mine)),
         siblings=case_reading.siblings(connection, case.id),
     )
+
+
+def _panel(one: Proposal, all_of_case: Sequence[Proposal]) -> Panel:
+    title = TITLES.get(one.action, one.action)
+    return Panel(one, title, status_word(one), can_be_lifted(one, all_of_case))
 
 
 def _device(case: DocketCase) -> tuple[str, str]:
@@ -163,7 +169,7 @@ def _sureness(scored: Certainty, fleet: FalseAlarms, key: str) -> Sureness:
         value=in_digits(found.p),
         likely=in_words(found.p),
         at_least=None if at_least is None else in_digits(at_least),
-        drawing=ladder(found, at_least, what_if(scored, fleet), key),
+        drawing=ladder(found, at_least, what_if(scored), key),
         terms=tuple(
             (term.text, f"{term.factor:,.3g}", in_digits(term.odds_after / (1 + term.odds_after)))
             for term in found.ladder
@@ -173,7 +179,7 @@ def _sureness(scored: Certainty, fleet: FalseAlarms, key: str) -> Sureness:
     )
 
 
-def what_if(scored: Certainty, fleet: FalseAlarms) -> list[WhatIf]:
+def what_if(scored: Certainty) -> list[WhatIf]:
     """Say what P would be after a passed test, after clean days, and at the bound of f."""
     made = []
     test = score((*scored.history, TestPassed("deep health check", TEST_RECALL)))
@@ -183,8 +189,7 @@ def what_if(scored: Certainty, fleet: FalseAlarms) -> list[WhatIf]:
     if clean is not None:
         made.append(WhatIf("If 30 clean days of audits follow", clean.p))
     if scored.score.p_if_f_at_upper is not None:
-        bound = f"If f is as {fleet.audited_gpu_hours:,.0f} audited GPU-hours allow"
-        made.append(WhatIf(bound, scored.score.p_if_f_at_upper))
+        made.append(WhatIf("If f is at this fleet’s bound", scored.score.p_if_f_at_upper))
     return made
 
 

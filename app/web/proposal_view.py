@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,16 +64,7 @@ class Subject:
     @property
     def can_be_lifted(self) -> bool:
         """Tell whether a person may take this cordon back."""
-        one = self.proposal
-        if one.action != "cordon" or one.status not in CAN_BE_LIFTED:
-            return False
-        return not any(
-            other.action == "uncordon"
-            and other.node_id == one.node_id
-            and other.status in ("verified", "approved", "executing", "accepted")
-            and other.created_at > one.created_at
-            for other in self.siblings
-        )
+        return can_be_lifted(self.proposal, self.siblings)
 
     @property
     def can_be_asked_again(self) -> bool:
@@ -85,6 +77,19 @@ class Subject:
     def can_be_read_again(self) -> bool:
         """Tell whether a reading of the cluster could settle the outcome."""
         return self.proposal.status in ("unknown", "accepted")
+
+
+def can_be_lifted(one: Proposal, all_of_case: Sequence[Proposal]) -> bool:
+    """Tell whether a cordon stands, as far as is known here, and was not taken back yet."""
+    if one.action != "cordon" or one.status not in CAN_BE_LIFTED:
+        return False
+    return not any(
+        other.action == "uncordon"
+        and other.node_id == one.node_id
+        and other.status in ("verified", "approved", "executing", "accepted")
+        and other.created_at > one.created_at
+        for other in all_of_case
+    )
 
 
 TITLES = {
