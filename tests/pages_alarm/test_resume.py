@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.actions.adjudicate import adjudicate
+from app.actions.decide import Decider
+from app.store import ids
 from tests.pages_alarm import documents as d
 from tests.pages_alarm.conftest import House
 
@@ -164,3 +167,15 @@ def test_the_floor_names_what_is_wrong(quick: House) -> None:
         answer = quick.program.get(f"/api/v1/resume-floor?{query}")
         assert answer.status_code == 400
         assert answer.json()["error"]["field"] == field
+
+
+def test_a_case_judged_as_software_lifts_the_limit(house: House) -> None:
+    house.post(d.rank_map())
+    house.post(d.checkpoints(0, 20, 25))
+    alarm_id = house.post(d.alarm(d.CULPRIT))
+    case_id = ids.read(house.read(alarm_id)["findings"][0]["case"])
+    judge = Decider("T. Reyes", "operator")
+    adjudicate(house.context, case_id, judge, "open", "hardware confirmed", "it failed a test")
+    assert _floor(house)["highest_step"] == 20  # the states stay wrong, whatever was at fault
+    adjudicate(house.context, case_id, judge, "hardware confirmed", "software", "it was the build")
+    assert _floor(house)["highest_step"] is None

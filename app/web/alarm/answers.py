@@ -168,7 +168,8 @@ def _heading(state: CaseState) -> str:
 def _resume_words(dossier: Dossier) -> str:
     resume = dossier.resume
     if not resume.choices:
-        return f"No checkpoint to resume from: {(resume.reason or 'none is known').rstrip('.')}."
+        reason = (resume.reason or "none is known").rstrip(".")
+        return f"No checkpoint to resume from: {reason[:1].lower()}{reason[1:]}."
     return f"Resume from step {resume.choices[0].step} on other nodes."
 
 
