@@ -15,7 +15,8 @@ from app.api.reading import Reading
 from app.context import context_of
 from app.errors import not_found
 from app.filters import bad
-from app.store import ids, job_details, job_reading
+from app.store import attempt_reading, ids, job_details, job_reading
+from app.store.attempt_reading import PostedMap
 from app.store.job_details import CoverageRow, Covered, JobAlarm
 from app.store.job_reading import STATUSES, AttemptRow, JobRow
 from app.strict_json import StrictJSON
@@ -112,9 +113,12 @@ def job(request: Request, by: Reading, job_id: str) -> Response:
     silent_after = timedelta(minutes=context.settings.silent_after_minutes)
     with context.store.reading() as connection:
         dossier = read_dossier(connection, _read_id(job_id), context.now(), silent_after)
+        newest = dossier.attempts[0] if dossier and dossier.attempts else None
+        maps = attempt_reading.read_maps(connection, newest.id) if newest else ()
     if dossier is None or not by.allows(dossier.job.cluster, dossier.job.namespace):
         raise not_found("no job with this id")
-    return StrictJSON(as_json(dossier), headers={"Cache-Control": "no-store"})
+    read = {**as_json(dossier), "rank_map": _rank_map(maps[0]) if maps else None}
+    return StrictJSON(read, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/coverage", summary="List what was checked", openapi_extra=COVERAGE.openapi())
@@ -218,6 +222,17 @@ def _attempt(one: AttemptRow, dossier: JobDossier) -> dict[str, Any]:
         "framework": one.framework,
         "producer": one.producer,
         "step_time_s": one.step_time_s,
+    }
+
+
+def _rank_map(one: PostedMap) -> dict[str, Any]:
+    """Give the newest attempt's first map; `unplaced` ranks have no node name."""
+    return {
+        "ranks": one.ranks,
+        "nodes": one.nodes,
+        "unplaced": one.unplaced,
+        "world_size": one.world_size,
+        "received_at": one.received_at,
     }
 
 
