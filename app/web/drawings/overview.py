@@ -57,7 +57,7 @@ def overview(
         _brush(drawing, axis, shown)
     _links(drawing, axis, shown, 8 if narrow else 24)
     key = "ov-s" if narrow else "ov"
-    return drawing.finish(key, "Alarms over time", _described(bins), fluid=True)
+    return drawing.finish(key, "Alarms over time", _described(bins), fluid=True, role="group")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,20 +69,26 @@ class Drawing:
             Markup('<a href="{}">{}</a>').format(address, Markup("").join(drawn._parts))
         )
 
-    def finish(self, key: str, title: str, described: str, *, fluid: bool = False) -> Markup:
-        """Close the drawing; `key` makes its ids unique on the page, `fluid` fills its column."""
+    def finish(
+        self, key: str, title: str, described: str, *, fluid: bool = False, role: str = "img"
+    ) -> Markup:
+        """Close the drawing; `key` makes its ids unique on the page, `fluid` fills its column.
+
+        A drawing that holds links has the role "group": an image cannot be entered.
+        """
         size = (
             Markup('width="100%"')
             if fluid
             else Markup('width="{}" height="{}"').format(n(self.width), n(self.height))
         )
         head = Markup(
-            '<svg {} viewBox="0 0 {} {}" role="img" '
+            '<svg {} viewBox="0 0 {} {}" role="{}" '
             'aria-labelledby="{}-t {}-d"><title id="{}-t">{}</title><desc id="{}-d">{}</desc>'
         ).format(
             size,
             n(self.width),
             n(self.height),
+            role,
             key,
             key,
             key,
