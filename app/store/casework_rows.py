@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.intake.upsert import by_id
+from app.store.intake.lookup import rows_of_keys
 from app.store.tables import (
     alarms,
     attempts,
@@ -180,4 +180,4 @@ def update_alarm_words(connection: Connection, alarm_id: int, values: Mapping[st
 
 def devices(connection: Connection, gpu_ids: Iterable[int]) -> dict[int, str]:
     """Read the UUIDs of GPUs."""
-    return {row.id: row.uuid for row in by_id(connection, gpus, gpu_ids, (gpus.c.id, gpus.c.uuid))}
+    return {row[0]: row[1] for row in rows_of_keys(connection, gpus, ("id", "uuid"), gpu_ids)}

@@ -10,7 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.intake.upsert import by_id, chunks, insert, merge
+from app.store.intake.lookup import rows_of_keys
+from app.store.intake.upsert import chunks, insert, merge
 from app.store.tables import alarm_reports, alarms, documents
 
 NOT_SAID = -1  # reporter_rank of a report that names none
@@ -42,15 +43,8 @@ class Report:
 
 def known_alarms(connection: Connection, alarm_ids: Iterable[int]) -> dict[int, KnownAlarm]:
     """Read those of the alarms that are stored."""
-    columns = (
-        alarms.c.id,
-        alarms.c.key,
-        alarms.c.attempt_id,
-        alarms.c.received,
-        alarms.c.reporters,
-        alarms.c.said,
-    )
-    return {row.id: KnownAlarm(*row) for row in by_id(connection, alarms, alarm_ids, columns)}
+    names = ("id", "key", "attempt_id", "received", "reporters", "said")
+    return {row[0]: KnownAlarm(*row) for row in rows_of_keys(connection, alarms, names, alarm_ids)}
 
 
 def insert_alarms(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -81,39 +75,29 @@ def count_repeats(
     """Add repeats to alarms; give (received, distinct reporters) of each afterwards."""
     if not repeats:
         return {}
-    counted = (
-        sa.select(sa.func.count()).where(alarm_reports.c.alarm_id == alarms.c.id).scalar_subquery()
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    # Only the driver's own mark for a parameter is put into the text.
+    counted = f"SELECT count(*) FROM alarm_reports WHERE alarm_id = {mark}"  # noqa: S608
+    connection.exec_driver_sql(
+        f"UPDATE alarms SET received = received + {mark}, reporters = ({counted}),"  # noqa: S608
+        f" last_received_at = {mark} WHERE id = {mark}",
+        [(repeats[one], one, received_at, one) for one in sorted(repeats)],
     )
-    result: dict[int, tuple[int, int]] = {}
-    for alarm_id in sorted(repeats):
-        row = connection.execute(
-            sa.update(alarms)
-            .where(alarms.c.id == alarm_id)
-            .values(
-                received=alarms.c.received + repeats[alarm_id],
-                reporters=counted,
-                last_received_at=sa.literal(received_at, sa.BigInteger),
-            )
-            .returning(alarms.c.received, alarms.c.reporters)
-        ).one()
-        result[alarm_id] = (row[0], row[1])
-    return result
+    rows = rows_of_keys(connection, alarms, ("id", "received", "reporters"), repeats)
+    return {row[0]: (row[1], row[2]) for row in rows}
 
 
 def mark_conflicts(connection: Connection, base_keys: Iterable[str]) -> None:
     """Count, for alarms of these attempts and steps, how many say something else."""
-    for chunk in chunks(sorted(set(base_keys)), 500):
-        counts = connection.execute(
-            sa.select(alarms.c.base_key, sa.func.count())
-            .where(alarms.c.base_key.in_(chunk))
-            .group_by(alarms.c.base_key)
-            .having(sa.func.count() > 1)
-        ).all()
-        for base_key, count in counts:
+    found = rows_of_keys(connection, alarms, ("base_key", "conflicts"), base_keys, "base_key")
+    held: dict[str, list[int]] = {}
+    for base_key, conflicts in found:
+        held.setdefault(base_key, []).append(conflicts)
+    for base_key, conflicts in sorted(held.items()):
+        others = len(conflicts) - 1
+        if others and any(one != others for one in conflicts):
             connection.execute(
-                sa.update(alarms)
-                .where(alarms.c.base_key == base_key, alarms.c.conflicts != count - 1)
-                .values(conflicts=count - 1)
+                sa.update(alarms).where(alarms.c.base_key == base_key).values(conflicts=others)
             )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import ids
-from app.store.intake.upsert import by_id, merge
+from app.store.intake.lookup import rows_of_keys
+from app.store.intake.upsert import merge
 from app.store.tables import attempts
 
 # Two maps of one number that differ and lie closer than this contradict each other; further
@@ -96,11 +96,11 @@ class AttemptBook:
         wanted = {series_of(job, number) for job, number in numbered} - self._series.keys()
         for series in wanted:
             self._series[series] = []
-        for attempt in self._rows(attempts.c.series, wanted):
+        for attempt in self._rows("series", wanted):
             self._series[attempt.series].append(attempt)
         jobs = set(unnumbered) - self._whole
         self._whole |= jobs
-        for attempt in self._rows(attempts.c.job_id, jobs):
+        for attempt in self._rows("job_id", jobs):
             known = self._series.setdefault(attempt.series, [])
             if all(one.id != attempt.id for one in known):
                 known.append(attempt)
@@ -191,15 +191,8 @@ class AttemptBook:
         for one in changed:
             one.changed = False
 
-    def _rows(self, column: sa.Column[int], keys: Iterable[int]) -> list[Attempt]:
-        # Raw integers: the intake counts in microseconds.
-        columns = [
-            sa.type_coerce(attempts.c[name], sa.BigInteger)
-            if name.endswith("_at")
-            else attempts.c[name]
-            for name in _READ
-        ]
-        rows = by_id(self._connection, attempts, keys, columns, column)
+    def _rows(self, key: str, keys: Iterable[int]) -> list[Attempt]:
+        rows = rows_of_keys(self._connection, attempts, _READ, keys, key)
         return [Attempt(*row) for row in rows]
 
 

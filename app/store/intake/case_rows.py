@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import ids
-from app.store.intake.upsert import by_id, chunks, merge
+from app.store.intake.lookup import rows_of_keys
+from app.store.intake.upsert import chunks, merge
 from app.store.tables import cases, findings, notes, proposals
 
 
@@ -70,6 +71,9 @@ class _Known:
     last_alarm_at: int
 
 
+_READ = ("id", "subject", "subject_id", "ordinal", "status", "closed_at", "last_alarm_at")
+
+
 class CaseBook:
     """Cases by subject, with what a group of documents changes."""
 
@@ -83,19 +87,11 @@ class CaseBook:
         wanted = set(subjects) - self._known.keys()
         for subject in wanted:
             self._known[subject] = []
-        columns = (
-            cases.c.id,
-            cases.c.subject,
-            cases.c.subject_id,
-            cases.c.ordinal,
-            cases.c.status,
-            sa.type_coerce(cases.c.closed_at, sa.BigInteger),
-            sa.type_coerce(cases.c.last_alarm_at, sa.BigInteger),
-        )
-        keys = {subject.id for subject in wanted}
-        for row in by_id(self._connection, cases, keys, columns, cases.c.subject_id):
-            known = _Known(*row)
-            self._known.setdefault(Subject(known.subject, known.subject_id), []).append(known)
+        for kind in {subject.kind for subject in wanted}:
+            keys = {subject.id for subject in wanted if subject.kind == kind}
+            within = ("subject", kind)
+            for row in rows_of_keys(self._connection, cases, _READ, keys, "subject_id", within):
+                self._known[Subject(kind, row[2])].append(_Known(*row))
 
     def join(
         self,

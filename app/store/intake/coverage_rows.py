@@ -8,8 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from app.store.intake.lookup import rows_of_keys
 from app.store.intake.offender_rows import count_fleet
-from app.store.intake.upsert import by_id, insert_new, merge
+from app.store.intake.upsert import insert_new, merge
 from app.store.tables import (
     attempts,
     checkpoints,
@@ -100,8 +101,8 @@ def sum_audits(connection: Connection, beats: Mapping[int, tuple[str, int, int]]
     )
     audited: dict[int, float] = {row[0]: row[1] for row in summed}
     before = {
-        row.id: row.audited_seconds
-        for row in by_id(connection, attempts, audited, (attempts.c.id, attempts.c.audited_seconds))
+        row[0]: row[1]
+        for row in rows_of_keys(connection, attempts, ("id", "audited_seconds"), audited)
     }
     fleet = []
     for attempt, seconds in sorted(audited.items()):
@@ -152,4 +153,4 @@ def write_elastic_events(connection: Connection, rows: Sequence[Mapping[str, Any
 
 def known_passes(connection: Connection, pass_ids: Collection[int]) -> set[int]:
     """Tell which beats are stored already."""
-    return {row.id for row in by_id(connection, passes, pass_ids, (passes.c.id,))}
+    return {row[0] for row in rows_of_keys(connection, passes, ("id",), pass_ids)}

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.intake.upsert import by_id, insert, merge, next_ids
+from app.store.intake.lookup import rows_of_keys
+from app.store.intake.upsert import insert, merge, next_ids
 from app.store.tables import documents, receipts
 
 
@@ -26,8 +27,8 @@ def write_documents(
 
 def known_receipts(connection: Connection, receipt_ids: Iterable[int]) -> dict[int, int]:
     """Read how often these documents have come; those that never came are left out."""
-    rows = by_id(connection, receipts, receipt_ids, (receipts.c.id, receipts.c.received))
-    return {row.id: row.received for row in rows}
+    rows = rows_of_keys(connection, receipts, ("id", "received"), receipt_ids)
+    return {row[0]: row[1] for row in rows}
 
 
 def write_receipts(

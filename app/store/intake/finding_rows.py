@@ -13,8 +13,9 @@ from sqlalchemy.engine import Connection
 
 from app.store import ids
 from app.store.columns import moment
+from app.store.intake.lookup import rows_of_keys
 from app.store.intake.offender_rows import Naming, count_namings
-from app.store.intake.upsert import by_id, chunks, insert_plain, merge
+from app.store.intake.upsert import chunks, insert_plain, merge
 from app.store.tables import (
     findings,
     incidents,
@@ -82,7 +83,7 @@ def write_findings(connection: Connection, rows: Sequence[FindingRow], now: date
         once = (row.incident_id, row.alarm_id)
         _merge_incident(merged, row, count=once not in seen)
         seen.add(once)
-    known = {row.id for row in by_id(connection, incidents, merged, (incidents.c.id,))}
+    known = {row[0] for row in rows_of_keys(connection, incidents, ("id",), merged)}
     how = {"alarms": "add", "first_at": "min", "last_at": "max", "case_id": "set"}
     merge(connection, incidents, list(merged.values()), how)  # type: ignore[arg-type]
     new = merged.keys() - known
@@ -177,12 +178,8 @@ def _recount(
 
 def _namings_of(connection: Connection, rows: Sequence[sa.Row[Any]], subject: str) -> list[Naming]:
     """Name only the device that is counted: the others of a finding have their counts."""
-    clusters = {
-        row.id: row.cluster
-        for row in by_id(
-            connection, jobs, {row.job_id for row in rows}, (jobs.c.id, jobs.c.cluster)
-        )
-    }
+    wanted = {row.job_id for row in rows}
+    clusters = dict(map(tuple, rows_of_keys(connection, jobs, ("id", "cluster"), wanted)))
     begun: set[int] = set()
     namings = []
     for row in rows:

@@ -15,7 +15,8 @@ from sqlalchemy.engine import Connection
 
 from app.store import ids
 from app.store.intake.job_rows import searchable
-from app.store.intake.upsert import by_id, insert_new, merge
+from app.store.intake.lookup import rows_of_keys
+from app.store.intake.upsert import insert_new, merge
 from app.store.tables import gpus, nodes, placements, rank_map_nodes, rank_maps
 from witness.rules.topology import Place, Topology
 
@@ -267,6 +268,4 @@ def _see(
 
 def node_names(connection: Connection, node_ids: Iterable[int]) -> dict[int, str | None]:
     """Read the names of machines."""
-    return {
-        row.id: row.name for row in by_id(connection, nodes, node_ids, (nodes.c.id, nodes.c.name))
-    }
+    return {row[0]: row[1] for row in rows_of_keys(connection, nodes, ("id", "name"), node_ids)}
