@@ -20,6 +20,8 @@ MISSING = (
 )
 # Speed of a cluster that lives for one test run: what a power cut would lose does not matter.
 FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB"
+# The server's own defaults: a commit is on the disk before it is acknowledged.
+DURABLE = "-c shared_buffers=128MB"
 
 
 class PostgresMissing(RuntimeError):
@@ -42,8 +44,9 @@ def binaries() -> Path:
 class PostgresCluster:
     """A private cluster in a temporary folder, reached through a Unix socket in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: str = FAST) -> None:
         self.bin = binaries()
+        self._options = options
         # Not pytest's own folder: the postgres user must be able to walk into it, and a
         # socket's path may not be longer than about a hundred bytes.
         self.home = Path(tempfile.mkdtemp(prefix="witness-pg-"))
@@ -89,7 +92,7 @@ class PostgresCluster:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        options = f"{FAST} -c listen_addresses='' -c unix_socket_directories='{self.home}'"
+        options = f"{self._options} -c listen_addresses='' -c unix_socket_directories='{self.home}'"
         self._run(
             "pg_ctl", "-D", f"{self.home}/data", "-w", "-t", "30", "-l", f"{self.home}/log",
             "-o", options, "start",
