@@ -234,7 +234,7 @@ def test_what_is_wrong_is_answered_with_400(fleet: Fleet, query: str) -> None:
 
 def test_without_a_script_the_histogram_and_the_list_are_there(two_jobs: Fleet) -> None:
     page = two_jobs.page(ALL)
-    assert re.search(r'<svg [^>]*role="img" aria-labelledby="ov-t ov-d">', page)
+    assert re.search(r'<svg [^>]*role="group" aria-labelledby="ov-t ov-d">', page)
     assert "2 alarms from" in page
     segments = re.findall(r'<a href="(/timeline\?[^"]+)" tabindex="-1"', page)
     assert len(segments) == 32
@@ -300,3 +300,16 @@ def test_nobody_sees_it_without_a_sign_in(fleet: Fleet) -> None:
     fleet.http.cookies.clear()
     for path in ("/timeline", "/timeline/view"):
         assert fleet.get(path).status_code in (303, 401)
+
+
+def test_the_lanes_are_a_table_too(two_jobs: Fleet) -> None:
+    page = two_jobs.page(ALL)
+    table = page.split("The lanes as a table</summary>")[1].split("</table>")[0]
+    rows = [
+        " ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split())
+        for row in re.findall(r'<tr role="row"><th scope="row".*?</tr>', table, re.S)
+    ]
+    assert len(rows) == 2
+    named = next(row for row in rows if row.startswith("hyperpod-i-0c0ffee0000000002"))
+    assert "1 before, 1 inside, 0 after a window" in named
+    assert named.split("suspect, 1 alarm ")[1].startswith("1 3 ")  # one start, three passes

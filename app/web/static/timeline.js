@@ -22,6 +22,12 @@
   const faded = (hex, share) => `rgba(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(",")},${share})`;
   // The chart library reads tags and entities in texts: none of ours may be one.
   const safe = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  // A bar too narrow for its name shows the beginning of it, or nothing; hovering shows all.
+  const fitting = (text, pixels) => {
+    const letters = Math.floor((pixels - 12) / 6.3);
+    if (letters < 5) return "";
+    return safe(text.length <= letters ? text : `${text.slice(0, letters - 1)}…`);
+  };
   const hover = (text, ms, data) => [...text.split("\n").map(safe), data.clock(ms)].join("<br>");
 
   // --- times: the library draws what it takes for UTC, so it gets the viewer's wall clock
@@ -88,7 +94,7 @@
     const hatch = { marker: { color: c.surface, pattern: { shape: "/", fgcolor: c.hatch, bgcolor: c.surface, size: 5, solidity: 0.25 }, line: { color: c.edge, width: 0.6 } } };
     const bars = blocks(data.bars, 16, 18, data, {
       marker: { color: faded(c.pass, 0.26), line: { color: c.pass, width: 1 } },
-      text: data.bars.map((row) => safe(row[3])), textposition: "inside", insidetextanchor: "start",
+      text: data.bars.map((row) => fitting(row[3], ((row[2] - row[1]) / (data.to - data.from)) * data.width)), textposition: "inside", insidetextanchor: "start",
       insidetextfont: { size: 11, color: c.ink2 }, hoverinfo: "text", hovertext: data.bars.map((row) => hover(row[4], row[1], data)), customdata: data.bars.map((row) => row[5]),
     });
     const counts = blocks(data.bins, 16, 20, data, {
@@ -149,6 +155,7 @@
     const data = { ...given, ...clockOf(given.zone) };
     const width = Math.max(place.clientWidth, 100);
     data.least = ((data.to - data.from) * 4) / width;
+    data.width = width;
     data.left = Math.round(edgeOf(view.querySelector(".overview"), innerWidth <= 720) * width);
     data.fullest = Math.max(1, ...data.bins.map((row) => row[3]));
     const c = COLOURS[dark() ? "dark" : "light"];

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from app.store.connection import Connection
-from app.store.timeline_lane_bins import LANE_ALARMS
 from app.store.timeline_reading import newest_document_at
 from app.store.timeline_scope import names_nothing
 from app.web.drawings.overview import LEFT, NARROW, WIDE, Shown, overview
@@ -30,10 +29,8 @@ from app.web.timeline.asked import (
 )
 from app.web.timeline.chart import chart, ms, unknown_windows
 from app.web.timeline.gather import MARKS, Gathered, gather
-from app.web.timeline.lanes import Lane
-from app.web.words import count, ident, number, short_uuid
-
-LABEL_LETTERS, TAIL_LETTERS = 20, 9
+from app.web.timeline.lane_words import LaneLabel, LaneRow, label, table
+from app.web.words import count, ident, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +40,6 @@ class Link:
     label: str
     address: str
     on: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LaneLabel:
-    """What stands beside a lane."""
-
-    label: str
-    whole: str
-    note: str
-    address: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +58,7 @@ class View:
     bars: tuple[dict[str, Any], ...]
     bar_width: str
     labels: tuple[LaneLabel, ...]
+    table: tuple[LaneRow, ...]
     more_lanes: Link | None
     chart: dict[str, Any]
     notes: tuple[str, ...]
@@ -99,6 +87,7 @@ def read(connection: Connection, asked: Asked, now: datetime, zone: ZoneInfo) ->
     lines = listing.read(connection, found, zone)
     shown = Shown(asked.start, asked.end, asked.between)
     following = lines.following
+    drawn = chart(found, zone.key, now)
     return View(
         asked=asked,
         summary=_summary(found),
@@ -111,9 +100,10 @@ def read(connection: Connection, asked: Asked, now: datetime, zone: ZoneInfo) ->
         overview_data=_overview_data(found),
         bars=_bar_table(found),
         bar_width=listing.long_words(found.overview.width) if found.overview.bins else "",
-        labels=tuple(_label(lane, found) for lane in found.lanes),
+        labels=tuple(label(lane, found) for lane in found.lanes),
+        table=table(found, drawn),
         more_lanes=_more_lanes(found),
-        chart=chart(found, zone.key, now),
+        chart=drawn,
         notes=tuple(_notes(found)),
         legend=tuple((legend_mark(kind), words) for kind, words in LEGEND),
         listing=lines,
@@ -219,28 +209,6 @@ def _bar_table(found: Gathered) -> tuple[dict[str, Any], ...]:
         }
         for one in reversed(found.overview.bins[-40:])
     )
-
-
-def _label(lane: Lane, found: Gathered) -> LaneLabel:
-    kind, row_id = lane.key
-    address = {"node": "/nodes/", "gpu": "/gpus/", "job": "/jobs/"}.get(kind)
-    label = lane.label
-    if kind == "gpu":
-        label = short_uuid(label)
-    elif kind == "node" and len(label) > LABEL_LETTERS:
-        label = "…" + label[-TAIL_LETTERS:]
-    return LaneLabel(
-        label, lane.label, _note(lane, found), None if address is None else address + ident(row_id)
-    )
-
-
-def _note(lane: Lane, found: Gathered) -> str:
-    alarms = count(lane.alarms, "alarm") if lane.alarms else "no alarm"
-    if found.bins is not None and lane.key[0] in ("node", "gpu", "job"):
-        total = sum(one.alarms for one in found.bins if one.key == lane.key[1])
-        stopped = f"newest {LANE_ALARMS} alarms" if lane.key[1] in found.full else None
-        alarms = stopped or count(total, "alarm")
-    return alarms if lane.case is None else f"{lane.case.standing}, {alarms}"
 
 
 def _more_lanes(found: Gathered) -> Link | None:
