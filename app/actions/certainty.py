@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.actions.scoring import gpu_history
-from app.store import fleet_reading
+from app.store import fleet_reading, scored_gpus
 from app.store.connection import Connection
-from app.store.exposure_reading import audited_stretches, device_incidents
+from app.store.exposure_reading import DeviceIncident, Stretch
 from witness.rules.coverage import bound
 from witness.rules.score import STARTING, Event, Parameters, Score, score
 
@@ -47,16 +47,27 @@ def of_gpus(
     connection: Connection, gpu_ids: Iterable[int], now: datetime, fleet: FalseAlarms
 ) -> dict[int, Certainty | None]:
     """Score GPUs as of now; None where nothing scored is held against one."""
-    return {gpu_id: of_gpu(connection, gpu_id, now, fleet) for gpu_id in set(gpu_ids)}
+    wanted = set(gpu_ids)
+    if not wanted:
+        return {}
+    found = scored_gpus.incidents_of(connection, wanted)
+    work = scored_gpus.audited_work_of(connection, found.keys()) if found else {}
+    return {
+        gpu_id: _certainty(found.get(gpu_id, []), work.get(gpu_id, []), now, fleet)
+        for gpu_id in wanted
+    }
 
 
 def of_gpu(
     connection: Connection, gpu_id: int, now: datetime, fleet: FalseAlarms
 ) -> Certainty | None:
     """Score one GPU."""
-    found = [one for one in device_incidents(connection, gpu_id, None) if one.gpu_id == gpu_id]
-    if not found:
-        return None
-    history = tuple(gpu_history(found, audited_stretches(connection, gpu_id), now))
+    return of_gpus(connection, [gpu_id], now, fleet)[gpu_id]
+
+
+def _certainty(
+    found: Sequence[DeviceIncident], work: Sequence[Stretch], now: datetime, fleet: FalseAlarms
+) -> Certainty | None:
+    history = tuple(gpu_history(found, work, now))
     scored = score(history, f_upper=fleet.upper or None)
     return None if scored is None else Certainty(scored, history)
