@@ -8,10 +8,14 @@ import re
 from urllib.parse import urlencode
 
 import pytest
+import sqlalchemy as sa
 
+from app.store.connection import Connection
+from app.store.tables import elastic_events, jobs
 from tests.pages_timeline.fleet import (
     CASES,
     NOW,
+    START,
     Fleet,
     at,
     chart_of,
@@ -256,10 +260,10 @@ def test_names_stay_text_in_page_chart_and_links(fleet: Fleet) -> None:
         assert len(chart_of(page)["marks"]) == len(usable)
     texts = " ".join(mark[3] for mark in chart_of(fleet.page(ALL + "&lanes=40"))["marks"])
     assert "<img src=x onerror=alert(1)>" in texts  # plain text; the script writes it as such
-    jobs = fleet.api("jobs?limit=100")["items"]
+    known = fleet.api("jobs?limit=100")["items"]
     for name in usable:
         # A name longer than a filter may be is asked for by its id, as the pages' links do.
-        job = next(one for one in jobs if one["job"] == name)
+        job = next(one for one in known if one["job"] == name)
         query = urlencode([("range", "all"), ("job", name if len(name) <= 1_000 else job["id"])])
         page = fleet.page(f"/timeline?{query}")
         assert page.count("Ring alarm at step 30") >= 1, name
@@ -300,6 +304,32 @@ def test_nobody_sees_it_without_a_sign_in(fleet: Fleet) -> None:
     fleet.http.cookies.clear()
     for path in ("/timeline", "/timeline/view"):
         assert fleet.get(path).status_code in (303, 401)
+
+
+def test_slices_have_lanes_under_their_job(two_jobs: Fleet) -> None:
+    def keep(connection: Connection) -> None:
+        job = connection.execute(sa.select(jobs.c.id).where(jobs.c.name == "sft-8b")).scalar_one()
+        rows = [
+            {
+                "id": 1 + n, "job_id": job, "attempt_id": None, "event": event, "slice": number,
+                "step": 5, "snapshot_step": None, "at": START, "document_id": 1,
+            }
+            for n, (event, number) in enumerate(
+                [("slice_down", 3), ("slice_up", 3), ("resize", None), ("slice_down", 5)]
+            )
+        ]  # fmt: skip
+        connection.execute(elastic_events.insert(), rows)
+
+    two_jobs.store.write(keep)
+    page = two_jobs.page(ALL + "&by=slice")
+    chart = chart_of(page)
+    assert chart["lanes"] == 4
+    by_lane: dict[int, list[str]] = {}
+    for lane, _, way, *_ in chart["elastic"]:
+        by_lane.setdefault(lane, []).append(way)
+    assert sorted(map(sorted, by_lane.values())) == [["down"], ["down", "up"], ["other"]]
+    assert "slice 3 of sft-8b" in page
+    assert "slice down , slice 3" in " ".join(listed(page)).replace("slice down,", "slice down ,")
 
 
 def test_the_lanes_are_a_table_too(two_jobs: Fleet) -> None:

@@ -13,7 +13,7 @@ from app.store.columns import micros, moment
 from app.store.timeline_lanes import AttemptRow, CheckpointRow
 from app.web.timeline import naming
 from app.web.timeline.gather import Gathered
-from app.web.timeline.lanes import Key, Mark
+from app.web.timeline.lanes import MOST_SLICES, Key, Lane, Mark
 from app.web.timeline.windows import first_moment, flag
 from app.web.words import ident, number, visible
 from witness.rules import words
@@ -246,15 +246,19 @@ def _actions(found: Gathered, place: dict[Key, int]) -> list[Row]:
     return rows
 
 
+def _in_slice(found: Gathered, lane: Lane, number: int | None) -> bool:
+    """Tell whether an event of the lane's job stands in this lane, not in another of its job."""
+    if lane.key[0] == "slice":
+        return number is not None and lane.key[1] % MOST_SLICES == number % MOST_SLICES
+    return found.asked.by != "slice" or number is None
+
+
 def _elastic(found: Gathered, place: dict[Key, int]) -> list[Row]:
     rows: list[Row] = []
     for lane in found.lanes:
         jobs = lane.jobs | {row.job_id for row in found.attempts.get(lane.key, ())}
         for one in found.elastic:
-            mine = one.job_id in jobs
-            if lane.key[0] == "slice":
-                mine = mine and lane.key[1] & 0xFFF == one.slice
-            if mine:
+            if one.job_id in jobs and _in_slice(found, lane, one.slice):
                 way = "down" if one.event in DOWN else "up" if one.event in UP else "other"
                 which = "" if one.slice is None else f" of slice {one.slice}"
                 text = _text(f"{one.event.replace('_', ' ')}{which}", f"job {one.job[:80]}")

@@ -34,8 +34,8 @@ from app.store.timeline_reading import (
 )
 from app.store.timeline_scope import Scope, resolve
 from app.web.timeline import naming
-from app.web.timeline.asked import Asked
-from app.web.timeline.lanes import Key, Lane, Mark, choose, place
+from app.web.timeline.asked import MOST_LANES, Asked
+from app.web.timeline.lanes import MOST_SLICES, Key, Lane, Mark, choose, place
 
 MARKS = 1_000
 """Alarms drawn one by one; with more, each lane shows counts."""
@@ -152,11 +152,29 @@ def _fill(connection: Connection, found: Gathered) -> None:
         found.passes = passes_by_hour(connection, jobs, start, end)
     found.checkpoints = checkpoints_in(connection, jobs, start, end)
     found.elastic = elastic_in(connection, jobs, start, end)
+    if found.asked.by == "slice":
+        _add_slices(found)
     found.actions = action_page(connection, found.scope, None, MOST_ACTIONS)
     cases = {case for lane in found.lanes for case in lane.cases}
     found.proposals = proposals_in(connection, cases, start, end)
     alarmed = {mark.row.attempt_id for mark in found.marks if mark.row.attempt_id is not None}
     found.last_passes = last_passes(connection, alarmed)
+
+
+def _add_slices(found: Gathered) -> None:
+    """Put a lane for each slice that an event names under the lane of its job."""
+    lanes: list[Lane] = []
+    for lane in found.lanes:
+        lanes.append(lane)
+        mine = {one.slice for one in found.elastic if lane.key == ("job", one.job_id)}
+        for number in sorted(one for one in mine if one is not None):
+            key: Key = ("slice", lane.key[1] * MOST_SLICES + number % MOST_SLICES)
+            lanes.append(Lane(key, f"slice {number} of {lane.label}", jobs={lane.key[1]}))
+            found.attempts[key] = found.attempts.get(lane.key, [])
+    found.more_lanes += sum(1 for lane in lanes[MOST_LANES:] if lane.key[0] == "job")
+    found.lanes = lanes[:MOST_LANES]
+    shown = {lane.key for lane in found.lanes}
+    found.marks = [mark for mark in found.marks if mark.lane in shown]
 
 
 def _count(connection: Connection, found: Gathered) -> None:

@@ -47,6 +47,8 @@ def label(lane: Lane, found: Gathered) -> LaneLabel:
     short = lane.label
     if kind == "gpu":
         short = short_uuid(short)
+    elif kind == "slice":
+        short = short.split(" of ", 1)[0]
     elif kind == "node" and len(short) > LABEL_LETTERS:
         short = "…" + short[-TAIL_LETTERS:]
     return LaneLabel(
@@ -55,6 +57,8 @@ def label(lane: Lane, found: Gathered) -> LaneLabel:
 
 
 def _note(lane: Lane, found: Gathered) -> str:
+    if lane.key[0] == "slice":
+        return lane.label.split(" of ", 1)[1]
     alarms = count(lane.alarms, "alarm") if lane.alarms else "no alarm"
     if found.bins is not None and lane.key[0] in ("node", "gpu", "job"):
         total = sum(one.alarms for one in found.bins if one.key == lane.key[1])

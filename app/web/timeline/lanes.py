@@ -13,8 +13,10 @@ from app.web.timeline.asked import By
 CANDIDATES = 500
 """Devices among the newest alarms that compete for the lanes."""
 
+MOST_SLICES = 4_096
 Key = tuple[str, int]
-"""Kind ("node", "gpu", "job", "slice", "nobody", "unresolved") and id."""
+"""Kind ("node", "gpu", "job", "slice", "nobody", "unresolved") and id; of a slice its job's id
+times `MOST_SLICES` and its number."""
 NOBODY: Key = ("nobody", 0)
 UNRESOLVED: Key = ("unresolved", 0)
 
