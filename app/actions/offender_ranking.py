@@ -109,7 +109,7 @@ def _ranked(
     recurs_days: int,
 ) -> _Row:
     hours = _hours(device, since, until, now)
-    scores = [score(gpu_history(past.incidents, past.stretches, now)) for past in device.scored]
+    scores = [score(gpu_history(past.incidents, (past.exposure,), now)) for past in device.scored]
     worst = max((one for one in scores if one is not None), key=lambda one: one.p, default=None)
     observed = None if hours is None else rate(candidate.incidents, hours)
     return candidate, device, jobs, worst, hours, observed, _recurs(device, recurs_days)
@@ -120,8 +120,7 @@ def _hours(
 ) -> float | None:
     """Sum the audited GPU-hours in the window; None where no pass is known."""
     first, last = since or _EPOCH, until or now
-    hours = sum(one.hours_between(first, last) for one in device.stretches)
-    return hours or None
+    return device.exposure.hours_between(first, last) or None
 
 
 def _recurs(device: Device, within_days: int) -> Recurrence | None:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 from app.store.connection import Connection
-
-from app.store.exposure_reading import (
-    DeviceIncident,
-    Stretch,
-    audited_stretches,
-    device_incidents,
-)
+from app.store.exposure_reading import DeviceIncident, audited_stretches, device_incidents
 from witness.rules.score import CleanHours, Event, Incident, Score, score
 
 # Kinds that say nothing against a device.
 UNSCORED = frozenset({"unknown", "incomplete", "reduced", "no_majority"})
 
 
+class Worked(Protocol):
+    """Audited work: of one attempt, or of all attempts of a device."""
+
+    def hours_between(self, since: datetime, until: datetime) -> float:
+        """Give the audited hours that fall between two moments."""
+        ...
+
+
 def gpu_history(
-    found: Sequence[DeviceIncident], stretches: Sequence[Stretch], until: datetime
+    found: Sequence[DeviceIncident], stretches: Sequence[Worked], until: datetime
 ) -> list[Event]:
     """Lay incidents and the clean audited hours between them into one history."""
     scored = [one for one in found if one.kind not in UNSCORED]

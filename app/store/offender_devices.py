@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,29 +11,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.exposure_reading import (
-    ATTEMPTS,
-    INCIDENTS,
-    DeviceIncident,
-    Stretch,
-    audited_stretches,
-    device_incidents,
-)
+from app.store.device_exposure import Exposure, moved, of_gpus, of_nodes
+from app.store.exposure_reading import INCIDENTS, DeviceIncident, device_incidents
 from app.store.offender_reading import Candidate
-from app.store.tables import (
-    attempts,
-    cases,
-    gpus,
-    incidents,
-    jobs,
-    nodes,
-    offender_windows,
-    placements,
-    rank_map_nodes,
-)
+from app.store.tables import cases, gpus, incidents, jobs, nodes, placements
 
-# A node's score is its worst GPU's; of many GPUs with incidents the most telling ones are scored.
+# A node's score is its worst GPU's, looked for among those with most of its newest incidents.
+# Where a node had more incidents than are read, the first of them is read whole.
 _GPUS_SCORED = 4
+_READ_WHOLE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +51,7 @@ class GpuPast:
 
     gpu_id: int
     incidents: tuple[DeviceIncident, ...]
-    stretches: tuple[Stretch, ...]
+    exposure: Exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +59,7 @@ class Device:
     """One device of the ranking.
 
     `gpu_id` or `node_id` is what its page is called by; `place` None: never seen in a machine.
-    `incidents` oldest first, at most 50.  `stretches` hold audited seconds summed over its GPUs.
+    `incidents` oldest first, at most 50.  `exposure` is summed over the GPUs of a machine.
     `scored` are the GPUs whose worst score counts; `gpus_with_incidents` of a machine.
     """
 
@@ -83,7 +69,7 @@ class Device:
     place: Place | None
     case: OpenCase | None
     incidents: tuple[DeviceIncident, ...]
-    stretches: tuple[Stretch, ...]
+    exposure: Exposure
     scored: tuple[GpuPast, ...]
     gpus_with_incidents: int
 
@@ -113,9 +99,11 @@ def _gpus(connection: Connection, gpu_ids: Sequence[int]) -> list[Device]:
     }
     where = _newest_places(connection, gpu_ids)
     held = _cases(connection, cases.c.gpu_id, gpu_ids)
+    exposures = of_gpus(connection, gpu_ids)
     devices = []
     for gpu_id in gpu_ids:
-        past = _past(connection, gpu_id)
+        found = tuple(device_incidents(connection, gpu_id, None))
+        past = GpuPast(gpu_id, found, exposures[gpu_id])
         devices.append(
             Device(
                 key=str(gpu_id),
@@ -124,7 +112,7 @@ def _gpus(connection: Connection, gpu_ids: Sequence[int]) -> list[Device]:
                 place=where.get(gpu_id),
                 case=held.get(gpu_id),
                 incidents=past.incidents,
-                stretches=past.stretches,
+                exposure=past.exposure,
                 scored=(past,),
                 gpus_with_incidents=1,
             )
@@ -135,9 +123,11 @@ def _gpus(connection: Connection, gpu_ids: Sequence[int]) -> list[Device]:
 def _machine(connection: Connection, subject: str, key: str, places: list[Place]) -> Device:
     newest = max(places, key=lambda place: place.last_seen_at, default=None)
     node_ids = [place.node_id for place in places]
-    named = _gpus_named(connection, node_ids)
     held = _cases(connection, cases.c.node_id, node_ids)
     column = incidents.c.node_id if subject == "node" else incidents.c.instance_id
+    found = _incidents(connection, column, int(key) if subject == "node" else key)
+    single, whole = of_nodes(connection, node_ids)
+    named = Counter(one.gpu_id for one in found if one.gpu_id is not None)
     label = key if subject == "instance" else (newest.node if newest else None) or key
     return Device(
         key=key,
@@ -145,19 +135,32 @@ def _machine(connection: Connection, subject: str, key: str, places: list[Place]
         gpu_id=None,
         place=newest,
         case=next(iter(held.values()), None),
-        incidents=tuple(_incidents(connection, column, int(key) if subject == "node" else key)),
-        stretches=tuple(_machine_stretches(connection, node_ids)),
-        scored=tuple(_past(connection, gpu_id) for gpu_id in named[:_GPUS_SCORED]),
+        incidents=tuple(found),
+        exposure=whole,
+        scored=tuple(_pasts(connection, found, named, single)),
         gpus_with_incidents=len(named),
     )
 
 
-def _past(connection: Connection, gpu_id: int) -> GpuPast:
-    return GpuPast(
-        gpu_id,
-        tuple(device_incidents(connection, gpu_id, None)),
-        tuple(audited_stretches(connection, gpu_id)),
-    )
+def _pasts(
+    connection: Connection,
+    found: Sequence[DeviceIncident],
+    named: Counter[int],
+    single: Exposure,
+) -> Iterator[GpuPast]:
+    """Give the pasts of a machine's GPUs, from the machine's own reads where they hold all.
+
+    A GPU that was always here has no incident and no work elsewhere.
+    """
+    gone = moved(connection, list(named))
+    many = len(found) >= INCIDENTS
+    for place, (gpu_id, _) in enumerate(named.most_common(_GPUS_SCORED)):
+        if gpu_id in gone or (many and place < _READ_WHOLE):
+            incidents_of_gpu = tuple(device_incidents(connection, gpu_id, None))
+        else:
+            incidents_of_gpu = tuple(one for one in found if one.gpu_id == gpu_id)
+        worked = of_gpus(connection, [gpu_id])[gpu_id] if gpu_id in gone else single
+        yield GpuPast(gpu_id, incidents_of_gpu, worked)
 
 
 def _nodes(
@@ -209,28 +212,6 @@ def _cases(
     return {row[0]: OpenCase(*row[1:]) for row in connection.execute(query)}
 
 
-def _gpus_named(connection: Connection, node_ids: Sequence[int]) -> list[int]:
-    """List the GPUs that had an incident in a machine, the most telling first."""
-    if not node_ids:
-        return []
-    named = (
-        sa.select(incidents.c.gpu_id)
-        .where(incidents.c.node_id.in_(node_ids), incidents.c.gpu_id.is_not(None))
-        .distinct()
-    )
-    found = [int(row[0]) for row in connection.execute(named)]
-    table = offender_windows.c
-    strengths = {
-        int(row[0]): float(row[1])
-        for row in connection.execute(
-            sa.select(table.subject_key, table.strength).where(
-                table.subject == "gpu", table.subject_key.in_([str(one) for one in found])
-            )
-        )
-    }
-    return sorted(found, key=lambda gpu_id: (-strengths.get(gpu_id, 0.0), gpu_id))
-
-
 def _incidents(
     connection: Connection, column: sa.Column[Any], value: int | str
 ) -> list[DeviceIncident]:
@@ -254,29 +235,3 @@ def _incidents(
         .limit(INCIDENTS)
     )
     return [DeviceIncident(*row) for row in connection.execute(query)][::-1]
-
-
-def _machine_stretches(connection: Connection, node_ids: Sequence[int]) -> list[Stretch]:
-    """Read the audited work on a machine, each attempt's seconds times its ranks there."""
-    if not node_ids:
-        return []
-    query = (
-        sa.select(
-            attempts.c.started_at,
-            attempts.c.last_pass_at,
-            attempts.c.audited_seconds,
-            rank_map_nodes.c.ranks,
-        )
-        .join(attempts, attempts.c.rank_map_id == rank_map_nodes.c.rank_map_id)
-        .where(
-            rank_map_nodes.c.node_id.in_(node_ids),
-            attempts.c.audited_seconds > 0,
-            attempts.c.started_at.is_not(None),
-        )
-        .order_by(attempts.c.started_at.desc())
-        .limit(ATTEMPTS)
-    )
-    return [
-        Stretch(row.started_at, row.last_pass_at or row.started_at, row.audited_seconds * row.ranks)
-        for row in connection.execute(query)
-    ]

@@ -108,17 +108,20 @@ def find(connection: Connection, query: Query, now: datetime, offset: int, limit
     ahead = query.counted_ahead and _current(connection, query, today)
     rows = _ahead(query, keys, today) if ahead else _from_days(query, keys, today)
     counted = rows.subquery()
-    count, incidents = connection.execute(
-        sa.select(sa.func.count(), sa.func.sum(counted.c.incidents))
-    ).one()
     first = counted.c.incidents if query.order == "incidents" else counted.c.strength
+    # One pass gives the devices and, beside each, how many there are in all.
     ordered = (
-        sa.select(counted)
+        sa.select(
+            counted,
+            sa.func.count().over().label("devices"),
+            sa.func.sum(counted.c.incidents).over().label("all_incidents"),
+        )
         .order_by(first.desc(), counted.c.incidents.desc(), counted.c.alarms.desc())
         .order_by(counted.c.subject_key)
         .offset(offset)
         .limit(limit)
     )
+    found = connection.execute(ordered).all()
     candidates = tuple(
         Candidate(
             query.subject,
@@ -128,11 +131,25 @@ def find(connection: Connection, query: Query, now: datetime, offset: int, limit
             int(row.alarms),
             row.last_at,
         )
-        for row in connection.execute(ordered)
+        for row in found
     )
-    totals = Totals(count, int(incidents or 0))
+    totals = _totals(connection, counted, found[0] if found else None, offset)
     cut = keys is not None and len(keys) >= _MATCHES
     return Found(candidates, totals, _fleet(connection, query, today), today, cut)
+
+
+def _totals(
+    connection: Connection, counted: sa.Subquery, row: sa.Row[Any] | None, offset: int
+) -> Totals:
+    if row is not None:
+        return Totals(row.devices, int(row.all_incidents))
+    if offset == 0:
+        return Totals()
+    # Past the end of the list no row carries the totals.
+    count, incidents = connection.execute(
+        sa.select(sa.func.count(), sa.func.sum(counted.c.incidents))
+    ).one()
+    return Totals(count, int(incidents or 0))
 
 
 def start_of(day: int) -> datetime:

@@ -187,8 +187,7 @@ def choices() -> dict[str, object]:
 
 def _row(row: Ranked, scale: Scale, usual: float | None, since: datetime, until: datetime) -> Row:
     device, key = row.device, f"{row.place}"
-    stretches = [one for one in device.stretches if one.end >= since and one.start <= until]
-    served = [(one.start, one.end) for one in stretches]
+    served = device.exposure.spans(since, until)
     shown = [
         (one.first_at, mark_of(one.kind))
         for one in device.incidents

@@ -10,10 +10,12 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from app.store.columns import micros
 from app.web.drawings.shapes import Drawing, n
 from witness.rules.repeat_offenders import Rate
 
 Mark = Literal["ring", "nonfinite", "weights", "nobody"]
+MARKS: tuple[Mark, ...] = ("nobody", "weights", "nonfinite", "ring")
 
 RATE_WIDTH, RATE_HEIGHT = 210, 20
 STRIP_WIDTH, STRIP_HEIGHT = 182, 18
@@ -97,25 +99,32 @@ def incident_strip(
     moments: Sequence[tuple[datetime, Mark]],
     since: datetime,
     until: datetime,
-    served: Sequence[tuple[datetime, datetime]],
+    served: Sequence[tuple[int, int]],
     key: str,
 ) -> Markup:
-    """Draw incidents along a window; `served` is when audited work ran, empty: none is known."""
-    drawing = Drawing(STRIP_WIDTH, STRIP_HEIGHT)
-    length = max((until - since).total_seconds(), 1.0)
+    """Draw incidents along a window; `served` is when audited work ran, empty: none is known.
 
-    def x(at: datetime) -> float:
-        return min(max((at - since).total_seconds() / length, 0.0), 1.0) * (STRIP_WIDTH - 14) + 7
+    `served` holds (start, end) in microseconds since 1970.
+    """
+    drawing = Drawing(STRIP_WIDTH, STRIP_HEIGHT)
+    begin = micros(since)
+    scale = (STRIP_WIDTH - 14) / max(micros(until) - begin, 1)
+
+    def x(at: int) -> float:
+        return min(max((at - begin) * scale, 0.0), STRIP_WIDTH - 14.0) + 7
 
     if served:
         drawing.path(f"M0 14H{STRIP_WIDTH}", "s-edge", stroke_dasharray="1 3")
-        for first, last in _bars([(x(start), x(end)) for start, end in served]):
-            drawing.path(f"M{n(first)} 14H{n(last)}", "s-pass", stroke_width=3)
+        bars = _bars((x(start), x(end)) for start, end in served)
+        drawn = "".join(f"M{n(first)} 14H{n(last)}" for first, last in bars)
+        drawing.path(drawn, "s-pass", stroke_width=3)
     else:
         box = {"fill": "url(#hatch)", "stroke_dasharray": "3 2"}
         drawing.rect(0.5, 11, STRIP_WIDTH - 1, 6, "s-edge", **box)
-    for at, mark in moments:
-        draw_mark(drawing, x(at), 7.5, mark)
+    for mark in MARKS:
+        # Marks closer than three pixels would only hide each other; the count stands beside.
+        places = {round(x(micros(at)) / 3) * 3 for at, one in moments if one == mark}
+        draw_marks(drawing, sorted(places), 7.5, mark)
     count = len(moments)
     said = f"{count} {'incident' if count == 1 else 'incidents'}"
     if not served:
@@ -135,17 +144,34 @@ def _bars(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return bars
 
 
-def draw_mark(drawing: Drawing, x: float, y: float, mark: Mark) -> None:
-    """Draw one incident: a shape for each check."""
+def draw_marks(drawing: Drawing, xs: Sequence[float], y: float, mark: Mark) -> None:
+    """Draw incidents of one check: a shape for each check, all of them in one path."""
+    if not xs:
+        return
     if mark == "ring":
-        drawing.circle(x, y, 5, "f-sur s-sus", stroke_width=2.4)
-        drawing.circle(x, y, 1.6, "f-sus")
+        drawing.path("".join(_circle(x, y, 5) for x in xs), "f-sur s-sus", stroke_width=2.4)
+        drawing.path("".join(_circle(x, y, 1.6) for x in xs), "f-sus")
     elif mark == "nonfinite":
-        drawing.path(f"M{n(x)} {n(y - 5)}L{n(x + 5)} {n(y + 4.3)}H{n(x - 5)}Z", "f-sus")
+        corners = "".join(f"M{n(x)} {n(y - 5)}L{n(x + 5)} {n(y + 4.3)}H{n(x - 5)}Z" for x in xs)
+        drawing.path(corners, "f-sus")
     elif mark == "weights":
-        drawing.rect(x - 4.5, y - 4.5, 9, 9, "f-sus")
+        drawing.path("".join(f"M{n(x - 4.5)} {n(y - 4.5)}h9v9h-9Z" for x in xs), "f-sus")
     else:
-        drawing.path(f"M{n(x - 4)} {n(y - 4)}l8 8m0 -8l-8 8", "s-amb w25")
+        crosses = "".join(f"M{n(x - 4)} {n(y - 4)}l8 8m0 -8l-8 8" for x in xs)
+        drawing.path(crosses, "s-amb w25")
+
+
+def draw_mark(drawing: Drawing, x: float, y: float, mark: Mark) -> None:
+    """Draw one incident."""
+    draw_marks(drawing, [x], y, mark)
+
+
+def _circle(x: float, y: float, radius: float) -> str:
+    """Write a circle as a piece of a path."""
+    return (
+        f"M{n(x - radius)} {n(y)}a{radius} {radius} 0 1 0 {2 * radius} 0"
+        f"a{radius} {radius} 0 1 0 {-2 * radius} 0"
+    )
 
 
 def one_mark(mark: Mark) -> Markup:
