@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -180,7 +180,7 @@ def use_link(connection: Connection, secret: str, at: datetime) -> Person | None
     if link is None or link.person.disabled:
         return None
     connection.execute(people.update().where(people.c.id == link.person.id).values(last_seen_at=at))
-    return link.person
+    return replace(link.person, last_seen_at=at)
 
 
 def _keep_an_admin(connection: Connection, leaving: int) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import ids
+from app.store.intake.job_rows import searchable
 from app.store.tables import alarms, cases, gpus, jobs, nodes
 
 _LAST = "\U0010ffff"
@@ -54,15 +55,12 @@ def _begins(connection: Connection, column: sa.Column[Any], text: str) -> sa.Col
     return column.startswith(text, autoescape=True)
 
 
-def _any_of(
-    connection: Connection, columns: tuple[sa.Column[Any], ...], texts: set[str]
-) -> sa.ColumnElement[bool]:
-    return sa.or_(*(_begins(connection, column, text) for column in columns for text in texts))
-
-
 def nodes_like(connection: Connection, text: str, limit: int) -> tuple[NodeHit, ...]:
     """Find machines by the beginning of their name or instance id, newest first."""
-    begins = _any_of(connection, (nodes.c.name, nodes.c.instance_id), {text, text.lower()})
+    begins = sa.or_(
+        _begins(connection, nodes.c.search, searchable(text) or ""),
+        _begins(connection, nodes.c.instance_id, text.lower()),
+    )
     rows = connection.execute(
         sa.select(
             nodes.c.id,
@@ -80,7 +78,8 @@ def nodes_like(connection: Connection, text: str, limit: int) -> tuple[NodeHit, 
 def gpus_like(connection: Connection, text: str, limit: int) -> tuple[GpuHit, ...]:
     """Find GPUs by the beginning of their UUID, with or without its GPU- or MIG-."""
     bare = text.lower().removeprefix("gpu-").removeprefix("mig-")
-    begins = _any_of(connection, (gpus.c.uuid,), {text, f"GPU-{bare}", f"MIG-{bare}", bare})
+    spellings = {text, bare, f"GPU-{bare}", f"MIG-{bare}"}
+    begins = sa.or_(*(_begins(connection, gpus.c.uuid, one) for one in sorted(spellings)))
     rows = connection.execute(
         sa.select(gpus.c.id, gpus.c.uuid, gpus.c.last_seen_at).where(begins).limit(limit)
     )
@@ -89,7 +88,7 @@ def gpus_like(connection: Connection, text: str, limit: int) -> tuple[GpuHit, ..
 
 def jobs_like(connection: Connection, text: str, limit: int) -> tuple[JobHit, ...]:
     """Find jobs by the beginning of their name."""
-    begins = _any_of(connection, (jobs.c.name,), {text, text.lower()})
+    begins = _begins(connection, jobs.c.search, searchable(text) or "")
     rows = connection.execute(
         sa.select(
             jobs.c.id,
