@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 import sqlalchemy as sa
 
+from app.store import audit, ids
 from app.store.connection import Connection
 from app.store.tables import elastic_events, jobs
 from tests.pages_timeline.fleet import (
@@ -330,6 +331,22 @@ def test_slices_have_lanes_under_their_job(two_jobs: Fleet) -> None:
     assert sorted(map(sorted, by_lane.values())) == [["down"], ["down", "up"], ["other"]]
     assert "slice 3 of sft-8b" in page
     assert "slice down , slice 3" in " ".join(listed(page)).replace("slice down,", "slice down ,")
+
+
+def test_a_node_that_was_only_acted_on_has_a_lane_with_the_action(two_jobs: Fleet) -> None:
+    node = two_jobs.api("nodes?node=hyperpod-i-0c0ffee0000000003")["items"][0]["id"]
+    two_jobs.store.write(
+        lambda c: audit.append(
+            c, "T. Reyes", "proposal.approved", "Cordon of node 3 approved by T. Reyes.",
+            at=NOW, node_id=ids.read(node),
+        )
+    )  # fmt: skip
+    page = two_jobs.page("/timeline?from=2026-03-02T11:59:00Z&to=2026-03-02T12:01:00Z")
+    chart = chart_of(page)
+    assert [row[2] for row in chart["actions"]] == ["action"]
+    assert chart["lanes"] == 1
+    assert "Cordon of node 3 approved by T. Reyes." in " ".join(listed(page))
+    assert f'href="/nodes/{node}"' in page
 
 
 def test_the_lanes_are_a_table_too(two_jobs: Fleet) -> None:

@@ -90,12 +90,16 @@ def gather(connection: Connection, asked: Asked, now: datetime) -> Gathered:
     page = alarm_page(connection, scope, None, MARKS)
     findings = findings_of(connection, [row.id for row in page.rows])
     placed = place(page.rows, findings, asked.by)
+    actions = action_page(connection, scope, None, MOST_ACTIONS)
     _add_asked_for(connection, placed.lanes, asked, scope)
+    if asked.by == "node":
+        _add_acted_on(placed.lanes, actions)
     _open(connection, placed.lanes)
     lanes, more = choose(placed.lanes.values(), asked.lanes)
     shown = {lane.key for lane in lanes}
     marks = [mark for mark in placed.marks if mark.lane in shown]
     found = Gathered(asked, scope, overview, page, findings, lanes, more, marks)
+    found.actions = actions
     _fill(connection, found)
     return found
 
@@ -133,6 +137,17 @@ def _add_asked_for(
             lane.nodes.add(key[1])
 
 
+def _add_acted_on(lanes: dict[Key, Lane], actions: tuple[ActionRow, ...]) -> None:
+    """Give lanes to nodes on which something was decided or done, without an alarm then."""
+    for action in actions:
+        if action.node_id is None:
+            continue
+        key: Key = ("node", action.node_id)
+        lane = lanes.setdefault(key, Lane(key, action.node or "unnamed"))
+        lane.nodes.add(action.node_id)
+        lane.last_at = action.at if lane.last_at is None else max(lane.last_at, action.at)
+
+
 def _open(connection: Connection, lanes: dict[Key, Lane]) -> None:
     for kind in ("node", "gpu", "job"):
         ids = [key[1] for key in lanes if key[0] == kind]
@@ -154,7 +169,6 @@ def _fill(connection: Connection, found: Gathered) -> None:
     found.elastic = elastic_in(connection, jobs, start, end)
     if found.asked.by == "slice":
         _add_slices(found)
-    found.actions = action_page(connection, found.scope, None, MOST_ACTIONS)
     cases = {case for lane in found.lanes for case in lane.cases}
     found.proposals = proposals_in(connection, cases, start, end)
     alarmed = {mark.row.attempt_id for mark in found.marks if mark.row.attempt_id is not None}
