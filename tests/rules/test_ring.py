@@ -286,6 +286,14 @@ def test_a_used_offset_is_not_proposed_again(used: list[int], offset: int | None
     assert (decisive.offset if decisive else None) == offset
 
 
+def test_an_audit_that_would_separate_nothing_is_not_proposed() -> None:
+    # Odd offsets pair each even rank with an odd one, so both halves explain everything again.
+    (ring,) = explain([Audit(1, comparisons(8, 1))], 8)
+    assert [one.faulty for one in ring.sets] == [(0, 2, 4, 6), (1, 3, 5, 7)]
+    assert decisive_audit(ring, 8, 1) == DecisiveAudit(2, decides=True)
+    assert decisive_audit(ring, 8, 1, used=[2]) is None
+
+
 def test_offsets_step_by_whole_nodes() -> None:
     (ring,) = explain([Audit(8, ((13, 5), (29, 21), (21, 13)))], 64)
     decisive = decisive_audit(ring, 64, 8)
