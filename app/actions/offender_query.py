@@ -12,7 +12,7 @@ from typing import TypeVar, get_args
 
 from app.filters import bad, instant, read_filters
 from app.store.intake.offender_rows import day_of
-from app.store.offender_reading import Order, Query, Subject
+from app.store.offender_shapes import Order, Query, Subject
 from app.store.tables import WINDOWS
 
 CHECKS = ("nonfinite", "ring", "weights", "reduced gradient")

@@ -13,15 +13,8 @@ from typing import Literal
 from app.actions.scoring import UNSCORED, gpu_history
 from app.store.connection import Connection
 from app.store.offender_devices import Device, describe
-from app.store.offender_reading import (
-    Candidate,
-    Fleet,
-    Query,
-    Totals,
-    find,
-    jobs_in,
-    start_of,
-)
+from app.store.offender_reading import find, jobs_in, start_of
+from app.store.offender_shapes import Candidate, Fleet, Query, Totals
 from witness.rules.repeat_offenders import (
     AgainstFleet,
     PastIncident,

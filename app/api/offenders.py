@@ -23,7 +23,7 @@ from app.context import context_of
 from app.errors import forbidden
 from app.filters import Filters, bad
 from app.store import ids
-from app.store.offender_reading import Query
+from app.store.offender_shapes import Query
 from app.strict_json import rfc3339
 
 router = APIRouter(prefix="/api/v1", tags=["reading"])

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store.device_exposure import Exposure, moved, of_gpus, of_nodes
-from app.store.exposure_reading import INCIDENTS, DeviceIncident, device_incidents
-from app.store.offender_reading import Candidate
+from app.store.exposure_reading import INCIDENTS, DeviceIncident
+from app.store.offender_shapes import Candidate
 from app.store.tables import cases, gpus, incidents, jobs, nodes, placements
 
 # A node's score is its worst GPU's, looked for among those with most of its newest incidents.
@@ -102,7 +102,7 @@ def _gpus(connection: Connection, gpu_ids: Sequence[int]) -> list[Device]:
     exposures = of_gpus(connection, gpu_ids)
     devices = []
     for gpu_id in gpu_ids:
-        found = tuple(device_incidents(connection, gpu_id, None))
+        found = tuple(_incidents(connection, incidents.c.gpu_id, gpu_id))
         past = GpuPast(gpu_id, found, exposures[gpu_id])
         devices.append(
             Device(
@@ -156,7 +156,7 @@ def _pasts(
     many = len(found) >= INCIDENTS
     for place, (gpu_id, _) in enumerate(named.most_common(_GPUS_SCORED)):
         if gpu_id in gone or (many and place < _READ_WHOLE):
-            incidents_of_gpu = tuple(device_incidents(connection, gpu_id, None))
+            incidents_of_gpu = tuple(_incidents(connection, incidents.c.gpu_id, gpu_id))
         else:
             incidents_of_gpu = tuple(one for one in found if one.gpu_id == gpu_id)
         worked = of_gpus(connection, [gpu_id])[gpu_id] if gpu_id in gone else single

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from app.actions.offender_query import CHECKS, KINDS, ORDERS, day_text, write_query
 from app.actions.offender_ranking import Ranked, Ranking
 from app.store.offender_devices import OpenCase, Place
-from app.store.offender_reading import Order, Query
+from app.store.offender_shapes import Order, Query
 from app.store.tables import WINDOWS
 from app.web import words
 from app.web.drawings.p_bar import in_digits, no_bar, p_bar

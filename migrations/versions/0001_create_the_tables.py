@@ -430,6 +430,7 @@ def upgrade() -> None:
         sa.Column("strength", sa.Float(), nullable=False),
         sa.Column("last_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("subject", "subject_key", name=op.f("pk_offender_windows")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "passes",
@@ -565,6 +566,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint(
             "subject", "subject_key", "day", "family", "kind", name=op.f("pk_subject_days")
         ),
+        sqlite_with_rowid=False,
     )
     with op.batch_alter_table("subject_days", schema=None) as batch_op:
         batch_op.create_index(
@@ -580,6 +582,7 @@ def upgrade() -> None:
         sa.Column("first_at", Instant(), nullable=False),
         sa.Column("last_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("subject", "subject_key", "job_id", name=op.f("pk_subject_jobs")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "tokens",

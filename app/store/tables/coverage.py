@@ -138,6 +138,7 @@ subject_days = Table(
     Column("alarms", BigInteger, nullable=False),
     Column("incidents", BigInteger, nullable=False),  # incidents that began on this day
     Index(None, "subject", "day"),
+    sqlite_with_rowid=False,  # rows lie in the order of the key: a device is read in one stretch
 )
 
 subject_jobs = Table(
@@ -149,4 +150,5 @@ subject_jobs = Table(
     Column("alarms", BigInteger, nullable=False),
     Column("first_at", Instant, nullable=False),
     Column("last_at", Instant, nullable=False),
+    sqlite_with_rowid=False,  # rows lie in the order of the key: a device is read in one stretch
 )

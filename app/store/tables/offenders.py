@@ -29,6 +29,7 @@ offender_windows = Table(
     *(Column(f"alarms_{days}", BigInteger, nullable=False) for days in WINDOWS),
     Column("strength", Float, nullable=False),  # log weight of its incidents
     Column("last_at", Instant, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 fleet_days = Table(

@@ -15,7 +15,7 @@ from app.context import context_of
 from app.errors import Problem, forbidden, not_found
 from app.store import audit, offender_reading, saved_queries
 from app.store.connection import Connection
-from app.store.offender_reading import Query
+from app.store.offender_shapes import Query
 from app.web import offenders_view
 from app.web.offenders_view import PAGE
 from app.web.rendering import done, render
