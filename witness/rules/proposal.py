@@ -10,7 +10,7 @@ from typing import Literal
 
 from witness.rules.findings import Finding
 from witness.rules.guards import BLOCKING, CODES, Caution
-from witness.rules.repeat_offenders import Recurrence, said
+from witness.rules.repeat_offenders import Recurrence
 from witness.rules.score import CORDON_AT, REPLACE_AT
 from witness.rules.stances import RANKING, STANCES, Action, Stance
 
@@ -219,7 +219,8 @@ def _headline(case: _Case, released: bool) -> str:
         reason = _clause(CODES[case.blocks[0].code])
         return f"Quarantine, audit again before any replacement: {reason}"
     if case.again is not None:
-        return f"Replace: {because}, and {said(case.again.lead)}"
+        # What came before is long and stands beside the headline, in `what_to_do`.
+        return f"Replace, it recurs: {because}"
     if case.replacing:
         return f"Replace after approval: {because}"
     if released:

@@ -79,7 +79,7 @@ def recurrence(
         return None
     ordered = sorted(inside, key=lambda one: one.at, reverse=True)
     ordered.sort(key=lambda one: (one.same != "gpu", one.kind != kind))
-    text = "; ".join(said(one) for one in ordered[:3])
+    text = "; ".join(_said(one) for one in ordered[:3])
     if len(ordered) > 3:
         text += f"; and {len(ordered) - 3} more"
     return Recurrence(len(ordered), ordered[0], text, tuple(ordered))
@@ -101,7 +101,7 @@ def against_fleet(
     return AgainstFleet(incidents / hours / usual, poisson_at_least(incidents, usual * hours))
 
 
-def said(one: PastIncident) -> str:
+def _said(one: PastIncident) -> str:
     """Say what an earlier incident was, when, where, and what it has in common."""
     where = f"job {one.job}" if one.rank is None else f"job {one.job}, rank {one.rank}"
     same = "GPU" if one.same == "gpu" else "instance"
