@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.actions import writing
 from app.actions.casework import Policy, judge_cases
 from app.actions.decide import Decider
 from app.context import Context
@@ -40,7 +41,7 @@ def note(context: Context, case_id: int, author: Decider, text: str) -> bool:
         )
         return True
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def adjudicate(
@@ -95,7 +96,7 @@ def adjudicate(
             casebook.supersede_waiting(connection, case_id, f"The case was closed as {after}.", now)
         return said
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def _sentence(connection: Connection, case: DocketCase, by: str, after: str) -> str:

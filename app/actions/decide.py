@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from app.actions import rails
+from app.actions import rails, writing
 from app.context import Context
 from app.errors import Problem, forbidden, not_found
 from app.store import audit, evidence, held_nodes, ids, proposals
@@ -64,7 +64,7 @@ def decide(context: Context, proposal_id: int, decider: Decider, choice: Choice)
             problem = _held_back(connection, proposal)
         return problem or _keep(connection, proposal, decider, choice, now)
 
-    decided = context.store.write(write)
+    decided = writing.write(context, write)
     if isinstance(decided, Problem):
         # Raised only now: an expiry that was found on the way stays written.
         raise decided

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.actions import rails
+from app.actions import rails, writing
 from app.cluster.dry_run import DryRunCluster
 from app.cluster.errors import ClusterError, ClusterNotConfigured
 from app.cluster.outcomes import outcome_of
@@ -107,7 +107,7 @@ def _claim(context: Context, proposal_id: int, worker: str) -> Proposal | None:
             _audit(connection, claimed, "refused", str(claimed.outcome), now, {})
         return claimed
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def _call_once(port: ClusterPort, proposal: Proposal) -> ActionResult:
@@ -179,7 +179,7 @@ def _record(context: Context, proposal: Proposal, result: ActionResult, worker: 
 def _write_patiently(context: Context, write: Callable[[Connection], bool]) -> bool:
     for attempt in range(RECORD_TRIES):
         try:
-            return context.store.write(write)
+            return writing.write(context, write)
         except (StoreUnavailable, QueueFull) as error:
             log.warning("an outcome waits for the database (%d): %s", attempt + 1, error)
             time.sleep(RECORD_PAUSE_S)

@@ -19,7 +19,7 @@ from functools import partial
 
 from starlette.requests import HTTPConnection
 
-from app.actions import decide, execute, verify
+from app.actions import decide, execute, verify, writing
 from app.context import Context
 from app.store import proposals
 from app.store.database import StoreUnavailable
@@ -137,7 +137,7 @@ class Executor:
         with self._context.store.reading() as connection:
             late = proposals.expired(connection, now)
         for proposal in late:
-            self._context.store.write(partial(decide.expire, proposal=proposal, now=now))
+            writing.write(self._context, partial(decide.expire, proposal=proposal, now=now))
 
     def settle_orphans(self, *, at_start: bool = False) -> int:
         """Mark as unknown what a worker claimed that cannot report any more; give how many."""

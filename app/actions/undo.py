@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.actions import rails
+from app.actions import rails, writing
 from app.actions.decide import Decider
 from app.context import Context
 from app.errors import Problem, forbidden, not_found
@@ -36,7 +36,7 @@ def undo(
         problem = _nothing_to_lift(connection, cordon)
         return problem or _approve(connection, cordon, decider, reason, node_uid, now)
 
-    written = context.store.write(write)
+    written = writing.write(context, write)
     if isinstance(written, Problem):
         raise written
     return written
@@ -132,7 +132,7 @@ def ask_again(context: Context, proposal_id: int, decider: Decider) -> Proposal:
             return Problem(409, "not_open_to_repeat", words, more={"status": before.status})
         return _propose(connection, before, ordinal, decider, now, days)
 
-    written = context.store.write(write)
+    written = writing.write(context, write)
     if isinstance(written, Problem):
         raise written
     return written

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from app.actions import rails
+from app.actions import rails, writing
 from app.actions.execute import cordon_of, describe, port_of, request_of
 from app.cluster.errors import ClusterError, NodeGone
 from app.cluster.ports import CordonCheck, NodeState, Standing
@@ -64,7 +64,7 @@ def read_again(context: Context, proposal_id: int, by: str) -> Proposal:
         assert after is not None
         return after
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def _lower(text: str) -> str:
@@ -124,7 +124,7 @@ def give_up_orphan(context: Context, proposal: Proposal) -> bool:
             )
         return kept
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def watch_held_nodes(context: Context, limit: int = 500) -> int:
@@ -171,7 +171,7 @@ def _note_standing(context: Context, proposal: Proposal, check: CordonCheck) -> 
         )
         return True
 
-    return context.store.write(write)
+    return writing.write(context, write)
 
 
 def drift_words(check: CordonCheck) -> str:

@@ -72,9 +72,7 @@ def append(  # noqa: PLR0913 -- what it is about is named by keywords only
     details: Mapping[str, Any] | None = None,
 ) -> int:
     """Add an entry at the end of the chain and return its id; call it inside `store.write`."""
-    if connection.dialect.name == "postgresql":
-        # Two processes would both continue the same last entry; held until the commit.
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    hold_chain(connection)
     last = connection.execute(
         sa.select(audit_entries.c.hash).order_by(audit_entries.c.id.desc()).limit(1)
     ).scalar_one_or_none()
@@ -93,6 +91,13 @@ def append(  # noqa: PLR0913 -- what it is about is named by keywords only
     row["hash"] = content_hash(exported(row))
     result = connection.execute(audit_entries.insert().values(row).returning(audit_entries.c.id))
     return int(result.scalar_one())
+
+
+def hold_chain(connection: Connection) -> None:
+    """Keep others from adding to the chain until the commit; a second call changes nothing."""
+    if connection.dialect.name == "postgresql":
+        # Two processes would both continue the same last entry.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
 def verify(connection: Connection) -> Verification:
