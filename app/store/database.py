@@ -90,5 +90,13 @@ def is_unavailable(error: BaseException) -> bool:
     if isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)):
         return True
     if isinstance(error, sa.exc.DBAPIError):
-        return bool(error.connection_invalidated)
-    return isinstance(error, (sqlite3.OperationalError, StoreUnavailable))
+        return bool(error.connection_invalidated) or _is_no_database(error.orig)
+    return isinstance(error, (sqlite3.OperationalError, StoreUnavailable)) or _is_no_database(error)
+
+
+def _is_no_database(error: BaseException | None) -> bool:
+    """Tell whether SQLite says that its file is damaged: nothing can be kept, nothing is lost."""
+    return isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) in (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    )

@@ -1,4 +1,4 @@
-"""What is said while the database is locked, full or away, and does it go on by itself afterwards?"""
+"""What is said while the database is locked, full or away, and does it go on afterwards?"""
 
 from __future__ import annotations
 
@@ -83,6 +83,19 @@ def test_full(client: TestClient) -> None:
     with engine.connect() as connection:
         kept = connection.execute(sa.text("SELECT count(*) FROM documents")).scalar()
     assert kept == 2
+
+
+def test_damaged(client: TestClient, migrated_sqlite_url: str) -> None:
+    """The file is overwritten with something else: 503, never an internal error."""
+    assert post(client).status_code == 201
+    client.app.state.context.store.engine.dispose()  # type: ignore[attr-defined]
+    file = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
+    for old in (file, *file.parent.glob(f"{file.name}-*")):
+        old.write_bytes(b"this is no database " * 400)
+    refused_for_now(post(client, job="second"))
+    refused_for_now(client.get("/api/v1/alarms"))
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/healthz").status_code == 200
 
 
 def test_away(
