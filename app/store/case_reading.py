@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +18,10 @@ from app.store.tables import alarms, attempts, cases, findings, gpus, incidents,
 from app.store.tables import replays as replay_rows
 
 SHOWN = 20
+
+
+# Nobody keeps GPUs idle for longer without telling.
+COUNTED_FOR = timedelta(days=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,17 @@ class Stopped:
     world_size: int | None
     alarm_at: datetime | None
     started_again: bool
+
+    @property
+    def idle_gpus(self) -> int:
+        """Count the GPUs that wait; 0 where the job runs or nothing is known."""
+        return 0 if self.alarm_at is None else self.world_size or 0
+
+    def idle_gpu_hours(self, now: datetime) -> float | None:
+        """Give what the stop has cost so far; None where a sum would be made up."""
+        if self.alarm_at is None or not timedelta(0) <= now - self.alarm_at <= COUNTED_FOR:
+            return None
+        return self.idle_gpus * (now - self.alarm_at).total_seconds() / 3600
 
 
 def stopped_job(connection: Connection, job_id: int) -> Stopped | None:

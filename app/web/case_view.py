@@ -91,19 +91,6 @@ class CasePage:
     deeds: tuple[Deed, ...]
     siblings: tuple[Sibling, ...]
 
-    @property
-    def idle_gpus(self) -> int:
-        """Count the GPUs behind the stopped job."""
-        if self.stopped is None or self.stopped.alarm_at is None:
-            return 0
-        return self.stopped.world_size or 0
-
-    def idle_gpu_hours(self, now: datetime) -> float:
-        """Give what the stop has cost so far."""
-        if self.stopped is None or self.stopped.alarm_at is None:
-            return 0.0
-        return self.idle_gpus * (now - self.stopped.alarm_at).total_seconds() / 3600
-
     def level(self, name: str) -> int:
         """Count the jobs of one level."""
         return sum(job.level == name for job in self.jobs)

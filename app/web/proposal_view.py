@@ -49,19 +49,6 @@ class Subject:
         return status_word(self.proposal)
 
     @property
-    def idle_gpus(self) -> int:
-        """Count the GPUs that wait for a decision; 0 where the job runs or nothing is known."""
-        if self.stopped is None or self.stopped.alarm_at is None:
-            return 0
-        return self.stopped.world_size or 0
-
-    def idle_gpu_hours(self, now: datetime) -> float:
-        """Give what the waiting has cost so far."""
-        if self.stopped is None or self.stopped.alarm_at is None:
-            return 0.0
-        return self.idle_gpus * (now - self.stopped.alarm_at).total_seconds() / 3600
-
-    @property
     def can_be_lifted(self) -> bool:
         """Tell whether a person may take this cordon back."""
         return can_be_lifted(self.proposal, self.siblings)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from app.actions import rails
 from app.actions.alarm_dossier import Dossier
+from app.store.case_reading import COUNTED_FOR
 from app.store.docket_reading import DocketCase
 from app.store.proposals import Proposal
 from app.web import words as web_words
@@ -17,8 +18,6 @@ from app.web.drawings.p_bar import in_digits, in_words, no_bar, p_bar
 from app.web.next_step import Next, next_step
 from witness.rules import words
 
-COUNTED_FOR = timedelta(days=3)
-"""Nobody keeps GPUs idle for longer without telling; the sum would be made up."""
 AT_LEAST_FROM = 0.01
 """With few audited hours the bound says nothing, and is left out."""
 
