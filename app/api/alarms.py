@@ -14,7 +14,7 @@ from app.api.reading import Reading
 from app.auth import Sender
 from app.context import context_of
 from app.errors import not_found
-from app.filters import bad
+from app.filters import FILTERS, bad
 from app.raw_document import strict_value
 from app.store import ids
 from app.store.alarm_listing import CASE_STATES, STANDINGS, ListedAlarm, NamedRank, list_alarms
@@ -28,20 +28,7 @@ router = APIRouter(prefix="/api/v1", tags=["reading"])
 ALARMS = Listing(
     "alarms",
     order="newest first: occurred_at, then id, both descending",
-    filters=(
-        "cluster",
-        "namespace",
-        "job",
-        "node",
-        "instance",
-        "gpu",
-        "check",
-        "rule",
-        "status",
-        "from",
-        "to",
-        "q",
-    ),
+    filters=FILTERS,
     columns=(
         "id",
         "occurred_at",

@@ -52,6 +52,22 @@ class DeviceIncident:
     alarms: int
 
 
+INCIDENT_COLUMNS = (
+    incidents.c.id,
+    incidents.c.kind,
+    incidents.c.first_at,
+    incidents.c.last_at,
+    incidents.c.job_id,
+    jobs.c.name,
+    incidents.c.first_rank,
+    incidents.c.gpu_id,
+    incidents.c.instance_id,
+    incidents.c.code_digest,
+    incidents.c.alarms,
+)
+"""What a `DeviceIncident` is made of, in its order."""
+
+
 def audited_stretches(connection: Connection, gpu_id: int) -> list[Stretch]:
     """Read the audited work of the newest attempts that ran on a GPU's machines."""
     query = (
@@ -86,26 +102,14 @@ def device_incidents(
         if value is None:
             continue
         query = (
-            sa.select(incidents, jobs.c.name)
+            sa.select(*INCIDENT_COLUMNS)
             .join(jobs, jobs.c.id == incidents.c.job_id)
             .where(column == value)
             .order_by(incidents.c.first_at.desc())
             .limit(INCIDENTS)
         )
         for row in connection.execute(query):
-            found[row.id] = DeviceIncident(
-                row.id,
-                row.kind,
-                row.first_at,
-                row.last_at,
-                row.job_id,
-                row.name,
-                row.first_rank,
-                row.gpu_id,
-                row.instance_id,
-                row.code_digest,
-                row.alarms,
-            )
+            found[row.id] = DeviceIncident(*tuple(row))
     return sorted(found.values(), key=lambda one: (one.first_at, one.id))
 
 

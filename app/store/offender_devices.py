@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store.device_exposure import Exposure, moved, of_gpus, of_nodes
-from app.store.exposure_reading import INCIDENTS, DeviceIncident
+from app.store.exposure_reading import INCIDENT_COLUMNS, INCIDENTS, DeviceIncident
 from app.store.offender_shapes import Candidate
 from app.store.tables import cases, gpus, incidents, jobs, nodes, placements
 
@@ -216,19 +216,7 @@ def _incidents(
     connection: Connection, column: sa.Column[Any], value: int | str
 ) -> list[DeviceIncident]:
     query = (
-        sa.select(
-            incidents.c.id,
-            incidents.c.kind,
-            incidents.c.first_at,
-            incidents.c.last_at,
-            incidents.c.job_id,
-            jobs.c.name,
-            incidents.c.first_rank,
-            incidents.c.gpu_id,
-            incidents.c.instance_id,
-            incidents.c.code_digest,
-            incidents.c.alarms,
-        )
+        sa.select(*INCIDENT_COLUMNS)
         .join(jobs, jobs.c.id == incidents.c.job_id)
         .where(column == value)
         .order_by(incidents.c.first_at.desc())

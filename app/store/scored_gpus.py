@@ -7,7 +7,13 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.exposure_reading import ATTEMPTS, INCIDENTS, DeviceIncident, Stretch
+from app.store.exposure_reading import (
+    ATTEMPTS,
+    INCIDENT_COLUMNS,
+    INCIDENTS,
+    DeviceIncident,
+    Stretch,
+)
 from app.store.tables import attempts, incidents, jobs, placements, rank_map_nodes
 
 
@@ -18,27 +24,14 @@ def incidents_of(
     place = sa.func.row_number().over(
         partition_by=incidents.c.gpu_id, order_by=incidents.c.first_at.desc()
     )
-    columns = (
-        incidents.c.id,
-        incidents.c.kind,
-        incidents.c.first_at,
-        incidents.c.last_at,
-        incidents.c.job_id,
-        jobs.c.name,
-        incidents.c.first_rank,
-        incidents.c.gpu_id,
-        incidents.c.instance_id,
-        incidents.c.code_digest,
-        incidents.c.alarms,
-    )
     newest = (
-        sa.select(*columns, place.label("place"))
+        sa.select(*INCIDENT_COLUMNS, place.label("place"))
         .join(jobs, jobs.c.id == incidents.c.job_id)
         .where(incidents.c.gpu_id.in_(gpu_ids))
         .subquery()
     )
     query = (
-        sa.select(*(newest.c[column.name] for column in columns))
+        sa.select(*(newest.c[column.name] for column in INCIDENT_COLUMNS))
         .where(newest.c.place <= INCIDENTS)
         .order_by(newest.c.first_at, newest.c.id)
     )
