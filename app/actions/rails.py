@@ -76,6 +76,7 @@ _TITLES = {
     "replace": "Replacement",
     "reboot": "Reboot",
     "deep_health_check": "Deep health check",
+    "targeted_audit": "Targeted audit",
 }
 
 
