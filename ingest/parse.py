@@ -122,7 +122,8 @@ def _rank_map(envelope: Envelope, document: Mapping[str, Any]) -> RankMapPost:
     if not rows:
         raise invalid("ranks", "at least one rank", rows)
     world_size = fields.integer(document, "world_size", low=1)
-    read = tuple(_rank_row(row, f"ranks[{place}]") for place, row in enumerate(rows))
+    hosts: _Hosts = {}
+    read = tuple(_rank_row(row, f"ranks[{place}]", hosts) for place, row in enumerate(rows))
     seen: set[int] = set()
     for place, row in enumerate(read):
         if row.place.rank in seen:
@@ -141,17 +142,17 @@ def _rank_map(envelope: Envelope, document: Mapping[str, Any]) -> RankMapPost:
     )
 
 
-def _rank_row(row: Mapping[str, Any], path: str) -> RankRow:
+_Hosts = dict[tuple[str | None, ...], tuple[str | None, str | None]]
+
+
+def _rank_row(row: Mapping[str, Any], path: str, hosts: _Hosts) -> RankRow:
     rank = row.get("rank")
     if type(rank) is not int or not 0 <= rank < fields.COUNT_LIMIT:
         raise invalid(f"{path}.rank", "a rank, an integer from 0", rank)
-    node = node_name(_scalar(row, "node", path))
     gpu = gpu_uuid(_scalar(row, "gpu_uuid", path))
-    provider = _scalar(row, "provider_id", path)
     place = Place(
         rank,
-        node,
-        instance_id(node, _scalar(row, "instance_id", path), provider),
+        *_host(row, path, hosts),
         gpu.canonical,
         fields.integer(row, "local_rank", f"{path}.local_rank"),
         fields.integer(row, "gpu_index", f"{path}.gpu_index"),
@@ -159,6 +160,16 @@ def _rank_row(row: Mapping[str, Any], path: str) -> RankRow:
         _scalar(row, "slice", path),
     )
     return RankRow(place, gpu.form, gpu.prefix)
+
+
+def _host(row: Mapping[str, Any], path: str, hosts: _Hosts) -> tuple[str | None, str | None]:
+    """Read a row's node and instance; the ranks of one machine spell it alike and are read once."""
+    given = tuple(_scalar(row, field, path) for field in ("node", "instance_id", "provider_id"))
+    found = hosts.get(given)
+    if found is None:
+        node = node_name(given[0])
+        found = hosts[given] = node, instance_id(node, *given[1:])
+    return found
 
 
 def _scalar(row: Mapping[str, Any], field: str, path: str) -> str | None:
