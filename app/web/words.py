@@ -105,7 +105,10 @@ def name_tag(text: object, limit: int = NAME_LIMIT) -> Markup:
     if not whole.strip():
         # A name of blanks alone would be a link that nobody sees.
         shown = "".join(f"⟨U+{ord(letter):04X}⟩" for letter in shown[:8])
-    body = Markup("").join(_letter(letter) for letter in shown)
+    if shown.isascii() and shown.isprintable():
+        body = escape(shown)  # nearly every name: nothing in it is unseen
+    else:
+        body = Markup("").join(_letter(letter) for letter in shown)
     if shown == whole and body == escape(whole):
         return Markup("<bdi>{}</bdi>").format(body)
     return Markup('<bdi title="{}">{}</bdi>').format(visible(whole), body)
