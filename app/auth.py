@@ -1,10 +1,11 @@
 """Which program sends this, and what may it do?
 
     @router.post("/alarms")
-    async def post_alarm(request: Request, by: Writing) -> Response:
+    async def post_alarm(request: Request) -> Response:
+        by = await sender(request)
         by.check(document.cluster, document.namespace)   # 403 naming both
 
-`Writing` is for jobs, `Deciding` for programs that approve, `Reading` for GET under /api, which a
+`sender` is for jobs, `Deciding` for programs that approve, `Reading` for GET under /api, which a
 signed-in person's browser may use as well (`app.api` adds that).  A token is looked up at most once
 in CACHE_S, so revoking it works within seconds.
 """
@@ -172,7 +173,6 @@ def check_scope(sender: Sender, scopes: tuple[str, ...]) -> None:
 
 
 sender = needs("write")
-Writing = Annotated[Sender, Depends(sender)]
 Deciding = Annotated[Sender, Depends(needs("decide"))]
 # A restarting job asks with its own token how far back it has to go.
 Asking = Annotated[Sender, Depends(needs("write", "read", "decide"))]

@@ -18,7 +18,7 @@ _LARGEST = (1 << 63) - 1
 
 def digest(*parts: object) -> str:
     """Hash the parts to 32 hexadecimal digits; None and the empty string differ."""
-    text = "\x1f".join("\x00" if part is None else str(part) for part in parts)
+    text = "\x1f".join(["\x00" if part is None else str(part) for part in parts])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
