@@ -38,17 +38,19 @@ class MapIntake:
         attempt = self._attempt(post, job.id, at, ids.derive("rank map", digest))
         receipt_id = ids.derive("receipt", "rank_map", attempt.id, digest)
         before = known_receipts(group.connection, [receipt_id]).get(receipt_id, 0)
-        if before:
-            document = 0
-        else:
+        received, document = micros(envelope.received_at), 0
+        if not before:  # what came before is stored, with where its machines were seen
             document = group.keep(place)
             rows = resolve_short_ids(group.connection, envelope.cluster, rows)
-        content = MapContent(
-            envelope.cluster, post.world_size, post.gpus_per_node, post.peer_offset, rows, digest
-        )
-        received = micros(envelope.received_at)
-        map_id = write_map(group.connection, content, at, received)
-        if not before:
+            content = MapContent(
+                envelope.cluster,
+                post.world_size,
+                post.gpus_per_node,
+                post.peer_offset,
+                rows,
+                digest,
+            )
+            map_id = write_map(group.connection, content, at, received)
             self._link(attempt, post, map_id, at, document)
         write_receipts(
             group.connection, [(receipt_id, "rank_map", 1, received, received, document)]
