@@ -20,6 +20,7 @@ from functools import partial
 from starlette.requests import HTTPConnection
 
 from app.actions import decide, execute, verify, writing
+from app.cluster.registry import Clusters
 from app.context import Context
 from app.store import proposals
 from app.store.database import StoreUnavailable
@@ -107,6 +108,8 @@ class Executor:
                 self._wake.clear()
 
     def _watch(self) -> None:
+        if isinstance(self._context.clusters, Clusters):
+            self._context.clusters.preload()
         while not self._stopping.wait(WATCH_S):
             self._patiently(lambda: verify.watch_held_nodes(self._context))
 

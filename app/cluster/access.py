@@ -4,9 +4,16 @@ The official client reads them (kubeconfig with token plugins, or the pod's own 
 imported at first use: a service that only shows pages does not pay for it.
 """
 
+from importlib import import_module
 from typing import Any
 
 from app.cluster.errors import ClusterNotConfigured
+
+
+def preload() -> None:
+    """Import the client now, so that the first person who looks at a node need not wait for it."""
+    for module in ("kubernetes.client.api_client", "kubernetes.config"):
+        import_module(module)
 
 
 def kubeconfig_client(path: str | None, context: str | None) -> Any:

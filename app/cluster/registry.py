@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Never
 
-from app.cluster.access import in_cluster_client, kubeconfig_client
+from app.cluster.access import in_cluster_client, kubeconfig_client, preload
 from app.cluster.api import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Limits
 from app.cluster.dry_run import DryRunCluster
 from app.cluster.errors import ClusterNotConfigured
@@ -41,6 +41,11 @@ class Clusters(Mapping[str, ClusterPort]):
     def port(self, name: str) -> ClusterPort:
         """Give the cluster of this name, or a dry run that says that there is none."""
         return self._configured.get(name) or DryRunCluster(name)
+
+    def preload(self) -> None:
+        """Import what speaks to clusters, where there is one to speak to."""
+        if self._configured:
+            preload()
 
     def close(self) -> None:
         """Close all connections."""

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +272,23 @@ def test_a_right_that_the_cluster_does_not_tell_is_unknown(
     rights = port.can()
     assert {right.allowed for right in rights} == {None}
     assert "does not allow this" in rights[0].why
+
+
+@pytest.mark.parametrize(("configured", "expected"), [({}, False), (None, True)])
+def test_the_client_is_imported_before_it_is_needed_only_where_it_is(
+    double: KubernetesDouble, tmp_path: Path, configured: dict[str, Any] | None, expected: bool
+) -> None:
+    double.kubeconfig(tmp_path / "kubeconfig", context="alpine")
+    entry = {"kubeconfig": str(tmp_path / "kubeconfig"), "context": "alpine"}
+    named = {"alpine": entry} if configured is None else configured
+    code = (
+        "import json, sys\n"
+        "from app.cluster.registry import clusters\n"
+        "clusters(json.loads(sys.argv[1])).preload()\n"
+        "print('kubernetes.client.api_client' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(named)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(expected)
+    assert double.calls == []
