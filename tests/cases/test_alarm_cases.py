@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -243,10 +242,9 @@ def test_older_checkpoints(
     assert "clean" not in json.dumps(chosen).lower()
 
 
-def test_visible_within_two_seconds(service: Service) -> None:
-    """What was acknowledged is there for the next reader."""
-    began = time.monotonic()
+def test_visible_to_the_next_reader(service: Service) -> None:
+    """What was acknowledged is there for whoever reads next; how soon is measured by the bench."""
     service.post(documents("32", "rankmap.json")[0])
     service.post(documents("32", "alarms.ndjson")[0])
     assert len(service.cases()) == 1
-    assert time.monotonic() - began < 2
+    assert len(service.alarms()) == 1
