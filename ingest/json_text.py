@@ -11,7 +11,7 @@ from typing import Any
 
 from ingest.refusal import Refused
 
-# Deeper nesting than any document needs; the decoder itself would end in a RecursionError.
+# One spelling for equal content, whatever the order of the keys.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.intake.lookup import rows_of_keys
 from app.store.tables import (
     alarms,
     attempts,
@@ -171,13 +170,3 @@ def renew_proposal(connection: Connection, proposal_id: int, values: Mapping[str
         .where(proposals.c.id == proposal_id, proposals.c.status == "proposed")
         .values(**values)
     )
-
-
-def update_alarm_words(connection: Connection, alarm_id: int, values: Mapping[str, Any]) -> None:
-    """Write the verdict of one alarm in words."""
-    connection.execute(sa.update(alarms).where(alarms.c.id == alarm_id).values(**values))
-
-
-def devices(connection: Connection, gpu_ids: Iterable[int]) -> dict[int, str]:
-    """Read the UUIDs of GPUs."""
-    return {row[0]: row[1] for row in rows_of_keys(connection, gpus, ("id", "uuid"), gpu_ids)}

@@ -13,7 +13,7 @@ from app.filters import Filters
 from app.store import ids
 from app.store.columns import micros
 from app.store.proposals import COLUMNS, Proposal, from_row
-from app.store.tables import cases, incidents, jobs, proposals
+from app.store.tables import cases, jobs, proposals
 
 Key = tuple[int, int]  # created in microseconds, id
 
@@ -151,16 +151,6 @@ def counts(connection: Connection) -> dict[tuple[str, bool], int]:
         sa.select(proposals.c.status, held, sa.func.count()).group_by(proposals.c.status, held)
     )
     return {(row[0], bool(row[1])): row[2] for row in rows}
-
-
-def tainted_jobs(connection: Connection, case_ids: Collection[int]) -> dict[int, int]:
-    """Count, by case, the jobs in which a check fired because of its device."""
-    rows = connection.execute(
-        sa.select(incidents.c.case_id, sa.func.count(sa.distinct(incidents.c.job_id)))
-        .where(incidents.c.case_id.in_(case_ids))
-        .group_by(incidents.c.case_id)
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 def of_case(connection: Connection, case_id: int) -> tuple[ListedProposal, ...]:

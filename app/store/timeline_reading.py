@@ -15,7 +15,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.columns import micros
 from app.store.tables import (
     alarms,
     audit_entries,
@@ -284,8 +283,3 @@ def newest_document_at(connection: Connection) -> datetime | None:
     """Tell when the newest document came; None before the first."""
     statement = sa.select(documents.c.received_at).order_by(documents.c.id.desc()).limit(1)
     return connection.execute(statement).scalar()
-
-
-def position_key(position: Position) -> tuple[int, int]:
-    """Write a position as the two integers of a cursor."""
-    return micros(position[0]), position[1]

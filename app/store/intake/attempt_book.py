@@ -153,14 +153,6 @@ class AttemptBook:
         """List the known starts under one number, or those without a number."""
         return self._series.get(series_of(job_id, number), [])
 
-    def by_id(self, attempt_id: int) -> Attempt | None:
-        """Give a start that is loaded."""
-        for starts in self._series.values():
-            for attempt in starts:
-                if attempt.id == attempt_id:
-                    return attempt
-        return None
-
     def write(self) -> None:
         """Write what changed."""
         changed = [one for starts in self._series.values() for one in starts if one.changed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -149,8 +149,3 @@ def write_replays(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> 
 def write_elastic_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert elastic events that are new."""
     insert_new(connection, elastic_events, rows)
-
-
-def known_passes(connection: Connection, pass_ids: Collection[int]) -> set[int]:
-    """Tell which beats are stored already."""
-    return {row[0] for row in rows_of_keys(connection, passes, ("id",), pass_ids)}

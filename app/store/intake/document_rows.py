@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store.intake.lookup import rows_of_keys
@@ -42,9 +41,3 @@ def write_receipts(
         [dict(zip(names, row, strict=True)) for row in rows],
         {"received": "add", "first_at": "min", "last_at": "max"},
     )
-
-
-def document_body(connection: Connection, document_id: int) -> str | None:
-    """Read a document's text exactly as it came; None when there is none of this id."""
-    query = sa.select(documents.c.body).where(documents.c.id == document_id)
-    return connection.execute(query).scalar()

@@ -15,7 +15,6 @@ from sqlalchemy.engine import Connection
 
 from app.store import ids
 from app.store.intake.job_rows import searchable
-from app.store.intake.lookup import rows_of_keys
 from app.store.intake.upsert import insert_new, merge
 from app.store.tables import gpus, nodes, placements, rank_map_nodes, rank_maps
 from witness.rules.topology import Place, Topology
@@ -264,8 +263,3 @@ def _see(
         if machine is not None
     }
     merge(connection, placements, list(places.values()), {**widen, "gpu_index": "fill"})  # type: ignore[dict-item]
-
-
-def node_names(connection: Connection, node_ids: Iterable[int]) -> dict[int, str | None]:
-    """Read the names of machines."""
-    return {row[0]: row[1] for row in rows_of_keys(connection, nodes, ("id", "name"), node_ids)}

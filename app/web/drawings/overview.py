@@ -129,14 +129,6 @@ def _ticks(drawing: Drawing, axis: _Axis, zone: ZoneInfo, most: int) -> None:
         at += step
 
 
-def _tick(at: datetime, step: timedelta) -> str:
-    if step >= timedelta(days=180):
-        return f"{at:%b %Y}"
-    if step >= _DAY or at.hour == at.minute == 0:
-        return f"{at.day} {at:%b}"
-    return f"{at:%H:%M}"
-
-
 def _round_up(most: int) -> int:
     """Give a round top of the scale."""
     if most <= 2:
