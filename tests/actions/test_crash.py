@@ -106,7 +106,7 @@ def test_a_kill_between_call_and_record_leaves_unknown_and_never_a_second_call(
     cluster.set_fault(late, delay_s=4.0, apply_first=True, dry_run=False)
     clicking = threading.Thread(target=_approve, args=(first.url, proposal))
     clicking.start()
-    until(lambda: cluster.changes("PATCH"), "the patch is on its way")
+    until(lambda: cluster.node(SUSPECT)["spec"].get("unschedulable"), "the patch is applied")
     first.running.send_signal(signal.SIGKILL)
     first.running.wait(10)
     clicking.join(30)

@@ -4,6 +4,7 @@ import http.client
 import json
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.actions.service import until
 from tests.cluster.conftest import NODE_1, NODE_2, StartDouble, user
 from tests.doubles.kubernetes import KubernetesDouble, Rule
 
@@ -146,6 +148,17 @@ def test_a_case_brings_its_faults(start: StartDouble) -> None:
 def test_a_fault_counts_its_calls(double: KubernetesDouble) -> None:
     double.set_fault("GET *", status=503, skip=1, times=2)
     assert [ask(double, "GET", NODE_PATH)[0] for _ in range(4)] == [200, 503, 503, 200]
+
+
+def test_a_late_answer_to_a_call_that_took_effect_at_once(double: KubernetesDouble) -> None:
+    double.set_fault("PATCH *", delay_s=60.0, apply_first=True)
+    body = {"spec": {"unschedulable": True}}
+    asking = threading.Thread(target=ask, args=(double, "PATCH", NODE_PATH, body, MERGE))
+    asking.start()
+    until(lambda: double.node(NODE_1)["spec"].get("unschedulable"), "the patch took effect", 30)
+    assert double.changes()[0].status is None
+    double.close()
+    asking.join(10)
 
 
 def test_calls_are_recorded_with_body_and_answer(double: KubernetesDouble) -> None:

@@ -83,13 +83,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _spoil(self, asked: Asked, fault: Fault) -> Answer | Stream | None:
         """Do what the fault says; None: there is no answer at all."""
+        early = self.server.answer(asked) if fault.apply_first else None
         if fault.delay_s:
             self.server.stopping.wait(fault.delay_s)
-        spoils = fault.status is not None or fault.hang or fault.reset
-        if fault.apply_first or not spoils:
-            answer = self.server.answer(asked)
-            if not spoils:
-                return answer
+        if fault.status is None and not fault.hang and not fault.reset:
+            return early or self.server.answer(asked)
         if fault.status is not None:
             return fault.spoilt()
         if fault.hang:
