@@ -12,6 +12,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+LOCKS := requirements.lock requirements-dev.lock requirements-train.lock requirements-triton.lock
+# Each lock keeps to the versions of the one before it. $(1) is the folder with those.
+COMPILE_ALL = $(COMPILE) pyproject.toml --extra service --group build -o $(1)requirements.lock >/dev/null; \
+	$(COMPILE) pyproject.toml --extra service --group dev -c $(1)requirements.lock -o $(1)requirements-dev.lock >/dev/null; \
+	$(COMPILE) pyproject.toml --group train -c $(1)requirements-dev.lock -o $(1)requirements-train.lock >/dev/null; \
+	$(COMPILE) pyproject.toml --group triton -o $(1)requirements-triton.lock >/dev/null
 
 .PHONY: help
 help: ## List the commands
@@ -27,13 +33,20 @@ $(BIN)/uv: requirements-uv.lock
 	@touch $@
 
 .PHONY: venv venv-run
-venv: $(VENV)/dev.stamp ## Make .venv with everything the tests need
+venv: $(VENV)/train.stamp ## Make .venv with everything the tests need
 	@:
 
 $(VENV)/dev.stamp: requirements-dev.lock $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/run.stamp
+
+# Plain pip takes a build of torch for the CPU where the machine offers one; a lock could not.
+$(VENV)/train.stamp: requirements-train.lock requirements-triton.lock requirements-torch.txt $(VENV)/dev.stamp
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirements requirements-train.lock
+	$(BIN)/python -m pip install --quiet --quiet --requirement requirements-torch.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps --target $(VENV)/triton --requirements requirements-triton.lock
+	@touch $@
 
 venv-run: $(VENV)/run.stamp
 	@:
@@ -45,8 +58,7 @@ $(VENV)/run.stamp: requirements.lock $(BIN)/uv
 
 .PHONY: lock
 lock: $(BIN)/uv ## Resolve the dependencies anew into the hashed lock files
-	$(COMPILE) pyproject.toml --extra service --group build -o requirements.lock
-	$(COMPILE) pyproject.toml --extra service --group dev -c requirements.lock -o requirements-dev.lock
+	@$(call COMPILE_ALL,)
 
 # --- the service ---------------------------------------------------------------------------------
 .PHONY: run
@@ -75,11 +87,10 @@ check: check-lock check-python check-imports check-templates check-deploy ## Lin
 
 .PHONY: check-lock
 check-lock: venv
-	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cp requirements.lock requirements-dev.lock "$$folder"; \
-	$(COMPILE) pyproject.toml --extra service --group build -o "$$folder/requirements.lock" >/dev/null; \
-	$(COMPILE) pyproject.toml --extra service --group dev -c "$$folder/requirements.lock" -o "$$folder/requirements-dev.lock" >/dev/null; \
-	sed -i "s|-c $$folder/|-c |" "$$folder/requirements-dev.lock"; \
-	for lock in requirements.lock requirements-dev.lock; do \
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cp $(LOCKS) "$$folder"; \
+	$(call COMPILE_ALL,"$$folder"/); \
+	sed -i "s|-c $$folder/|-c |" "$$folder"/*.lock; \
+	for lock in $(LOCKS); do \
 		cmp -s $$lock "$$folder/$$lock" || { diff $$lock "$$folder/$$lock" | head -20; echo "$$lock is not what pyproject.toml asks for: run \`make lock\`" >&2; exit 1; }; \
 	done
 

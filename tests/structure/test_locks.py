@@ -41,6 +41,8 @@ SERVICE = PROJECT["project"]["optional-dependencies"]["service"]
         ("requirements.lock", SERVICE + group("build")),
         ("requirements-dev.lock", SERVICE + group("dev")),
         ("requirements-uv.lock", ["uv"]),
+        ("requirements-train.lock", group("train")),
+        ("requirements-triton.lock", group("triton")),
     ],
 )
 def test_a_lock_satisfies_what_is_asked_for(lock: str, wanted: list[str]) -> None:
@@ -52,9 +54,16 @@ def test_a_lock_satisfies_what_is_asked_for(lock: str, wanted: list[str]) -> Non
     assert [name for name, (_, hashes) in pinned.items() if hashes == 0] == []
 
 
-def test_both_locks_agree_on_every_version() -> None:
-    runtime, development = pins("requirements.lock"), pins("requirements-dev.lock")
-    assert {n: v for n, (v, _) in runtime.items() if development[n][0] != v} == {}
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-train.lock"])
+def test_locks_of_one_environment_agree_on_every_version(lock: str) -> None:
+    one, development = pins(lock), pins("requirements-dev.lock")
+    both = one.keys() & development.keys()
+    assert {n: one[n][0] for n in both if development[n][0] != one[n][0]} == {}
+
+
+def test_no_lock_holds_torch_whose_build_depends_on_the_machine() -> None:
+    assert "torch" not in pins("requirements-train.lock")
+    assert (ROOT / "requirements-torch.txt").read_text().count("==") == 1
 
 
 def test_the_training_side_brings_nothing_along() -> None:
