@@ -1,0 +1,70 @@
+"""How is a tensor read as a row of integers, whatever its dtype and layout?
+
+The order is the logical row-major one, so a transposed view and its copy read the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+# Single bytes are read without a sign, everything wider with one.
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+WORD_BYTES = 4
+# A tensor that is not contiguous is copied in blocks of about this size.
+BLOCK_BYTES = 64 << 20
+# Blocks begin at a multiple of this many rows, hence at a whole word for elements of any size.
+ROWS = 4
+
+
+def as_integers(tensor: Tensor) -> Tensor:
+    """View a tensor as integers of its element size, without a copy.
+
+    complex128 is read as its real and imaginary part in turn, complex64 as one element of 8 bytes.
+    A lazily conjugated or negated view is made real first. Raises TypeError for what has no bits of
+    its own in memory: sparse, quantized, nested, meta, and wrappers around other tensors (DTensor:
+    give `to_local()`).
+    """
+    tensor = tensor.detach()
+    if hasattr(tensor, "__tensor_flatten__"):
+        raise TypeError(f"a {type(tensor).__name__} wraps other tensors: fingerprint its parts")
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.is_meta:
+        raise TypeError(f"no bits to read: {tensor.dtype}, {tensor.layout}, {tensor.device}")
+    tensor = tensor.resolve_conj().resolve_neg()
+    if tensor.dtype == torch.complex128:
+        tensor = torch.view_as_real(tensor)
+    if tensor.element_size() not in INTEGERS:
+        raise TypeError(f"{tensor.dtype} has elements of {tensor.element_size()} bytes")
+    return tensor.view(INTEGERS[tensor.element_size()])
+
+
+def blocks(integers: Tensor, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[Tensor, int]]:
+    """Give contiguous rows of all elements in order, each with the index of its first element.
+
+    A contiguous tensor is one block and is not copied.
+    """
+    if integers.is_contiguous():
+        yield integers.view(-1), 0
+        return
+    integers = integers.squeeze()
+    row = integers[0].numel()
+    rows = max(block_bytes // (row * integers.element_size()) // ROWS, 1) * ROWS
+    for first in range(0, integers.shape[0], rows):
+        yield integers[first : first + rows].contiguous().view(-1), first * row
+
+
+def words(row: Tensor) -> Tensor:
+    """View a contiguous row of integers as 32-bit words, the last one filled up with zero bytes.
+
+    The low half of an 8-byte element comes first. Only a row that does not fill its words, or does
+    not begin at one, is copied.
+    """
+    raw = row.view(torch.uint8)
+    missing = -raw.numel() % WORD_BYTES
+    if missing:
+        raw = torch.nn.functional.pad(raw, (0, missing))
+    elif raw.storage_offset() % WORD_BYTES:
+        raw = raw.clone()
+    return raw.view(torch.int32)
