@@ -1,0 +1,1 @@
+"""What does a PyTorch DDP job import to check itself for silent data corruption?"""
