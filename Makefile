@@ -76,7 +76,11 @@ migrate: venv-run ## Bring the database to this version's tables (`make run` doe
 # --- judging -------------------------------------------------------------------------------------
 .PHONY: test
 test: venv system check ## Run everything: checks, then all tests on both databases
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: venv system ## Run the tests that take minutes: large fleets of real processes
+	$(BIN)/python -m pytest -m slow $(ARGS)
 
 .PHONY: system
 system: # Install Chromium and PostgreSQL where they are missing.
