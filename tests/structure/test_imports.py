@@ -30,7 +30,12 @@ ONLY_IN = {
     "typer": ["app/__main__.py", "app/commands"],
 }
 # A training image has nothing but Python; the extras bring one framework each.
-EXTRAS = {"witness/ddp": {"torch", "triton"}, "witness/pathways": {"jax", "pathwaysutils"}}
+EXTRAS = {
+    "witness/ddp": {"torch", "triton"},
+    "witness/inject": {"torch"},
+    "witness/simulate": {"torch"},
+    "witness/pathways": {"jax", "pathwaysutils"},
+}
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IN))
