@@ -54,6 +54,7 @@ class Guard:
         self.last_audit: int | None = None
         self.last_weights: int | None = None
         self.step = start_step
+        self._total = torch.zeros(())
 
     @contextmanager
     def forward(self, step: int) -> Iterator[None]:
@@ -71,17 +72,27 @@ class Guard:
         After an alarm the gradients are dropped and, but for a weights alarm, the step is not
         applied. `losses` are the step's losses, one a micro-batch in their order.
         """
+        alarm = self.inspect(*losses)
+        if alarm is None:
+            self._apply()
+            alarm = self.after_update()
+        return alarm
+
+    def inspect(self, *losses: Tensor) -> Alarm | None:
+        """Check the step without applying it, where a framework steps the optimizer itself."""
         grads = [p.grad for p in self.gradients.params if p.grad is not None]
-        own, total = self.gradients.norm(), torch.nn.utils.get_total_norm(grads)
-        flagged = bool(nonfinite.flag(own, total, self.group).item())
+        own, self._total = self.gradients.norm(), torch.nn.utils.get_total_norm(grads)
+        flagged = bool(nonfinite.flag(own, self._total, self.group).item())
         named = nonfinite.nonfinite_ranks(own, self.group) if flagged else []
         alarm = self._ring(named, losses) if named or self.schedule.is_audit(self.step) else None
         if alarm is None and flagged:
             alarm = self._alarm("reduced gradient")
         if alarm is not None:
             self.optimizer.zero_grad(set_to_none=True)
-            return alarm
-        self._apply(total)
+        return alarm
+
+    def after_update(self) -> Alarm | None:
+        """Compare the replicas if they are due, after a framework has applied the step."""
         return self.check_weights() if self.schedule.is_check(self.step) else None
 
     def check_loaded(self) -> Alarm | None:
@@ -129,10 +140,10 @@ class Guard:
             peer_offset=ring.offset,
         )
 
-    def _apply(self, total: Tensor) -> None:
+    def _apply(self) -> None:
         if self.schedule.max_grad_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(
-                self.gradients.params, self.schedule.max_grad_norm, total
+                self.gradients.params, self.schedule.max_grad_norm, self._total
             )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
