@@ -21,7 +21,7 @@ from app.store.intake.rank_map_rows import MapRow
 from witness.rules import ring
 from witness.rules.alarm import Alarm, read_alarm
 from witness.rules.decision_table import RowResult, evaluate
-from witness.rules.ring import Audit, DecisiveAudit, Explanation
+from witness.rules.ring import DecisiveAudit, Explanation
 from witness.rules.setting import Setting
 from witness.rules.topology import Topology
 
@@ -158,11 +158,10 @@ def _explained(
     if not alarm.mismatched_pairs:
         return (), 0
     setting = Setting.of(alarm, topology)
-    audits = [Audit(setting.offset, alarm.mismatched_pairs)]
+    audits = list(alarm.audits(setting.offset))
     for _, _, body in alarm_reading.read_sibling_bodies(connection, facts, SIBLINGS):
         sibling = read_alarm(json.loads(body)["alarm"])
-        offset = Setting.of(sibling, topology).offset
-        audits.append(Audit(offset, sibling.mismatched_pairs))
+        audits += sibling.audits(Setting.of(sibling, topology).offset)
     world = setting.world_size
     used = [audit.offset for audit in audits if audit.offset]
     groups = []

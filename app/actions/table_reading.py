@@ -17,7 +17,7 @@ from witness.rules.findings import Finding, findings
 from witness.rules.guards import BLOCKING, CODES
 from witness.rules.proposal import MANY_DEVICES, CaseFacts, Recommendation, recommend
 from witness.rules.repeat_offenders import RECURRENCE_DAYS
-from witness.rules.ring import Audit, Explanation, explain
+from witness.rules.ring import Explanation, explain
 from witness.rules.score import CORDON_AT, REPLACE_AT
 
 LONGEST = 256 * 1024
@@ -111,15 +111,14 @@ def judge(text: str) -> Judged:
     except AlarmError as error:
         raise PasteError(str(error), error.field) from None
     found = findings(alarm)
-    pairs = alarm.mismatched_pairs
-    audit = Audit(alarm.peer_offset, pairs) if pairs else None
+    audits = alarm.audits(alarm.peer_offset) if alarm.mismatched_pairs else ()
     return Judged(
         alarm=alarm,
         posted_as=posted_as,
         rows=evaluate(alarm),
         findings=found,
         recommendation=recommend(CaseFacts(found)),
-        explanations=explain([audit], alarm.world_size) if audit else (),
+        explanations=explain(audits, alarm.world_size),
     )
 
 

@@ -178,6 +178,17 @@ def test_several_culprits_and_what_explains_them(quick: House) -> None:
     assert "An audit with peer offset" in text
 
 
+def test_audits_that_the_job_made_at_once_settle_two_faults(quick: House) -> None:
+    quick.post(d.rank_map(40))
+    pairs = [[13, 5], [21, 13], [29, 21]]
+    said = d.compute(mismatched_pairs=pairs, culprits=[13, 21], world_size=40, peer_offset=8)
+    at_16 = {"peer_offset": 16, "mismatched_pairs": [[13, 37], [29, 13], [21, 5], [37, 21]]}
+    shown = quick.post(d.alarm({**said, "further_audits": [at_16]}))
+    explained = quick.get(f"/api/v1/alarms/{shown}").json()["explanations"]
+    assert [one["faulty"] for group in explained for one in group["sets"]] == [[13, 21]]
+    assert "Solved over 2 audits of this attempt." in quick.text(shown)
+
+
 def test_conflicting_alarms_lead_to_each_other(house: House) -> None:
     house.post(d.rank_map())
     one = house.post(d.alarm(d.CULPRIT))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.rules.documents import DOCUMENTS, compute, reduced, weights
 from witness.rules.alarm import Alarm, AlarmError, Schedule, Verdict, read_alarm
+from witness.rules.ring import Audit
 
 WRONG_INTEGERS = [math.nan, math.inf, 30.0, True, "30", -1, [30], {}]
 
@@ -33,6 +34,7 @@ def test_a_compute_alarm() -> None:
             "kernel_mode": "deterministic",
             "schedule": {"audit_every": 10, "check_every": 10, "start_step": 0},
             "digests": {"13": {"own": "a"}},
+            "further_audits": [{"peer_offset": 16, "mismatched_pairs": [[13, 29]]}],
             "loss": math.nan,
         }
     )
@@ -53,7 +55,9 @@ def test_a_compute_alarm() -> None:
         kernel_mode="deterministic",
         schedule=Schedule(10, 10, None, 0),
         digests={"13": {"own": "a"}},
+        further_audits=(Audit(16, ((13, 29),)),),
     )
+    assert alarm.audits(8) == (Audit(8, ((13, 5),)), Audit(16, ((13, 29),)))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +108,14 @@ def test_what_is_unknown_is_kept_as_posted() -> None:
         ("alarm.last_weight_check_pass", lambda v: {"last_weight_check_pass": v}),
         ("alarm.world_size", lambda v: {"world_size": v}),
         ("alarm.peer_offset", lambda v: {"peer_offset": v}),
+        (
+            "alarm.further_audits[0].peer_offset",
+            lambda v: {"further_audits": [{"peer_offset": v}]},
+        ),
+        (
+            "alarm.further_audits[0].mismatched_pairs[0][1]",
+            lambda v: {"further_audits": [{"mismatched_pairs": [[13, v]]}]},
+        ),
         ("alarm.schedule.audit_every", lambda v: {"schedule": {"audit_every": v}}),
         ("alarm.schedule.check_every", lambda v: {"schedule": {"check_every": v}}),
         ("alarm.schedule.ckpt_every", lambda v: {"schedule": {"ckpt_every": v}}),
@@ -147,6 +159,8 @@ def test_where_an_integer_is_due_nothing_else_is_taken(field: str, place: Any, w
         ("alarm.mismatched_pairs[0]", {"check": "compute", "step": 1, "mismatched_pairs": [13, 5]}),
         ("alarm.mismatched_pairs[0]", {"check": "compute", "step": 1, "mismatched_pairs": [[1]]}),
         ("alarm.mismatched_pairs[0]", {"check": "compute", "step": 1, "mismatched_pairs": ["ab"]}),
+        ("alarm.further_audits", {"check": "compute", "step": 1, "further_audits": {}}),
+        ("alarm.further_audits[0]", {"check": "compute", "step": 1, "further_audits": [[16]]}),
         ("alarm.verdicts", {"check": "compute", "step": 1, "verdicts": {}}),
         ("alarm.verdicts[0]", {"check": "compute", "step": 1, "verdicts": [[13, 5]]}),
         ("alarm.verdicts[0].pair", {"check": "compute", "step": 1, "verdicts": [{"kind": "x"}]}),

@@ -11,6 +11,7 @@ from typing import Literal
 
 from witness.rules import fields
 from witness.rules.fields import AlarmError, Pair
+from witness.rules.ring import Audit
 
 __all__ = ["Alarm", "AlarmError", "Pair", "Schedule", "Verdict", "read_alarm"]
 
@@ -76,6 +77,11 @@ class Alarm:
     kernel_mode: str | None = None
     schedule: Schedule | None = None
     digests: Mapping[str, object] | None = None
+    further_audits: tuple[Audit, ...] = ()
+
+    def audits(self, offset: int | None) -> tuple[Audit, ...]:
+        """List what was compared at the alarm's step: at `offset`, then at others."""
+        return (Audit(offset, self.mismatched_pairs), *self.further_audits)
 
     @property
     def check_family(self) -> Family:
@@ -135,6 +141,7 @@ def read_alarm(document: Mapping[str, object]) -> Alarm:
         fields.optional_text(get("kernel_mode"), "alarm.kernel_mode"),
         _schedule(get("schedule")),
         _digests(get("digests")),
+        _further_audits(get("further_audits")),
     )
 
 
@@ -180,6 +187,19 @@ def _schedule(value: object) -> Schedule | None:
         fields.optional_step(value.get("ckpt_every"), "alarm.schedule.ckpt_every"),
         fields.optional_step(value.get("start_step"), "alarm.schedule.start_step"),
     )
+
+
+def _further_audits(value: object) -> tuple[Audit, ...]:
+    field = "alarm.further_audits"
+    audits = []
+    for place, one in enumerate(fields.items(value, field, "a list of audits")):
+        at = f"{field}[{place}]"
+        if not isinstance(one, Mapping):
+            fields.fail(at, "an object with peer_offset and mismatched_pairs", one)
+        offset = fields.optional_count(one.get("peer_offset"), f"{at}.peer_offset")
+        pairs = fields.pairs(one.get("mismatched_pairs"), f"{at}.mismatched_pairs")
+        audits.append(Audit(offset, pairs))
+    return tuple(audits)
 
 
 def _digests(value: object) -> Mapping[str, object] | None:
