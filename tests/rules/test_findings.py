@@ -229,6 +229,13 @@ def test_a_culprit_on_three_nodes_always_carries_a_caution(topology: Topology | 
     assert finding.kind == "culprit"
 
 
+@pytest.mark.parametrize(("replicas", "expected"), [(3, ["three_replicas"]), (4, [])])
+def test_a_majority_of_three_replicas_carries_a_caution(replicas: int, expected: list[str]) -> None:
+    finding = only(weights(suspects=[1], world_size=replicas), layout(replicas, 1))
+    assert codes(finding) == expected
+    assert (finding.rule, finding.blocks_replacement) == ("W1", False)
+
+
 def test_a_verdict_on_three_nodes_has_its_third_witness() -> None:
     assert codes(only(compute(**PAIR, verdicts=[verdict("persistent")]), layout(3))) == []
 

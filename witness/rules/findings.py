@@ -185,6 +185,8 @@ def _guarded(
     ring = guards.ring_cautions(setting, finding.involved) if of_ring else ()
     if finding.rule == "R1" and finding.rank is not None:
         ring += guards.culprit_cautions(setting, finding.rank)
+    if finding.rule == "W1":
+        ring += guards.replica_cautions(setting)
     place = guards.place_cautions(setting, finding.rank)
     cautions = (*finding.cautions, *ring, *job_wide, *of_alarm, *place)
     return replace(

@@ -43,6 +43,7 @@ CODES: dict[str, str] = {
     "third_shares_node": "The third rank shares a node with the pair and is no own witness.",
     "multiple_faults": "The ring shows more than one fault, so some named GPUs may be healthy.",
     "three_node_ring": "On three nodes two equal faults leave only the healthy GPU named.",
+    "three_replicas": "Of three replicas two equal faults leave only the healthy one named.",
     "culprits_disagree": "The named culprits are not those that the mismatched pairs give.",
     "digests_disagree": "The digests that came with the alarm do not bear it out.",
     "verdict_contradicts": "The verdict's kind and its suspect do not fit together.",
@@ -137,6 +138,17 @@ def culprit_cautions(setting: Setting, rank: int) -> tuple[Caution, ...]:
         )
         cautions.append(Caution("culprits_disagree", text))
     return tuple(cautions)
+
+
+def replica_cautions(setting: Setting) -> tuple[Caution, ...]:
+    """Say that a strict majority of three replicas is two, who may be wrong alike."""
+    if setting.world_size != THREE:
+        return ()
+    text = (
+        "Three replicas: two that were corrupted alike leave only the healthy one named, so this "
+        "GPU may be healthy."
+    )
+    return (Caution("three_replicas", text),)
 
 
 def loose_caution(setting: Setting, pair: Pair) -> tuple[Caution, ...]:
