@@ -1,6 +1,7 @@
 """What were this rank's own gradients, before the all-reduce mixed them?"""
 
 # No postponed annotations here: DDP reads those of the hook when it is registered.
+from collections.abc import Callable
 from typing import Self, cast
 
 import torch
@@ -26,6 +27,10 @@ class LocalGradients:
         self._norms: list[Tensor] = []
         self._table: Tensor | None = None
         self._params = params
+        # What sums a bucket over the ranks once it was seen; `beyond.reduction` puts its own here.
+        self.reduce: Callable[[dist.ProcessGroup, GradBucket], torch.futures.Future[Tensor]] = (
+            allreduce_hook
+        )
 
     @classmethod
     def attach(cls, model: DistributedDataParallel, group: dist.ProcessGroup | None = None) -> Self:
@@ -77,4 +82,4 @@ class LocalGradients:
 def _hook(state: LocalGradients, bucket: GradBucket) -> torch.futures.Future[Tensor]:
     # The second parameter must be named `bucket`: DDP looks it up by name.
     state.see(bucket)
-    return allreduce_hook(cast("dist.ProcessGroup", state.group), bucket)
+    return state.reduce(cast("dist.ProcessGroup", state.group), bucket)
