@@ -42,8 +42,8 @@ def weights(first: int, count: int, key: int, device: torch.device) -> Tensor:
     All of them must have the same upper 32 bits of their index.
     """
     low_key, high_key = key_halves(key, first >> 32)
-    x = torch.arange(count, dtype=torch.int32, device=device) + signed(first, 32)
-    x ^= signed(low_key, 32)
+    x = torch.arange(count, dtype=torch.int32, device=device)
+    x += signed(first + low_key, 32)
     x ^= _shift(x, 16)
     x *= signed(MULTIPLIERS_32[0], 32)
     x ^= _shift(x, 13)

@@ -10,8 +10,8 @@ b_i the elements as integers, i counted from `start`, and everything modulo 2^64
 where u_k are the signed 32-bit words of the same bytes and w_k signed 32-bit weights from word
 index and key (mixing.py).
 
-A row is taken as a matrix of R x C: with its row sums and column sums the weighted sum needs no
-vector of positions and no product per element.
+A row is taken as a matrix: with its row sums and column sums the weighted sum needs no vector of
+positions and no product per element.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from torch import Tensor
 
 from witness.ddp.fingerprints import layout, mixing
 
-COLUMNS = 256
-# The CPU's sum(dtype=int64) converts first: pieces that fit its cache. A GPU converts in flight.
-PIECE = 1 << 15
-PIECE_ELSEWHERE = 1 << 26
-# Weights are made piece by piece: two int64 of this many elements exist at a time.
-WEIGHTS = 1 << 15
+COLUMNS = 512
+# A CPU's sum(dtype=int64) converts first: so many elements at a time. A GPU converts in flight.
+CONVERTED = 1 << 17
+# Weights are made for so many words at a time.
+WEIGHTS = 1 << 17
 WEIGHTS_ELSEWHERE = 1 << 22
 BLOCK_OF_INDEX = 1 << 32
 
@@ -50,21 +49,30 @@ def sums(tensor: Tensor, version: int = 1, key: int = 0, start: int = 0) -> Tens
 
 
 def _plain_and_weighted(row: Tensor, start: int) -> Tensor:
-    on_cpu = row.device.type == "cpu"
-    place = torch.arange(1, COLUMNS + 1, dtype=torch.int64, device=row.device)
-    total = torch.zeros(2, dtype=torch.int64, device=row.device)
-    for part in row.split(PIECE if on_cpu else PIECE_ELSEWHERE):
-        piece = part.to(torch.int64) if on_cpu else part
-        whole = piece.numel() // COLUMNS * COLUMNS
-        matrix, rest = piece[:whole].view(-1, COLUMNS), piece[whole:]
-        by_row, by_column = matrix.sum(1, dtype=torch.int64), matrix.sum(0, dtype=torch.int64)
-        plain = by_row.sum() + rest.sum(dtype=torch.int64)
-        nth = torch.arange(by_row.numel(), dtype=torch.int64, device=row.device)
-        inside = (nth * by_row).sum() * COLUMNS + (place * by_column).sum()
-        at_end = ((place[: rest.numel()] + whole) * rest).sum()
-        total += torch.stack((plain, inside + at_end + plain * mixing.signed(start, 64)))
-        start += piece.numel()
-    return total
+    whole = row.numel() // COLUMNS * COLUMNS
+    by_row, by_column = _margins(row[:whole].view(-1, COLUMNS))
+    rest = row[whole:].to(torch.int64)
+    places = torch.arange(1, max(COLUMNS, by_row.numel()) + 1, dtype=torch.int64, device=row.device)
+    in_row = (places[:COLUMNS] * by_column).sum() + (places[: rest.numel()] * rest).sum()
+    before = ((places[: by_row.numel()] - 1) * by_row).sum() * COLUMNS + rest.sum() * whole
+    plain = by_row.sum() + rest.sum()
+    return torch.stack((plain, in_row + before + plain * mixing.signed(start, 64)))
+
+
+def _margins(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the sums of the rows and of the columns, int64."""
+    if matrix.device.type != "cpu":
+        return matrix.sum(1, dtype=torch.int64), matrix.sum(0, dtype=torch.int64)
+    by_row = torch.empty(matrix.shape[0], dtype=torch.int64)
+    by_column = torch.zeros(COLUMNS, dtype=torch.int64)
+    step = min(CONVERTED // COLUMNS, matrix.shape[0])
+    space = torch.empty(step, COLUMNS, dtype=torch.int64)
+    for first in range(0, matrix.shape[0], max(step, 1)):
+        part = matrix[first : first + step]
+        wide = space[: part.shape[0]].copy_(part)
+        by_row[first : first + step] = wide.sum(1)
+        by_column += wide.sum(0)
+    return by_row, by_column
 
 
 def _keyed(words: Tensor, first: int, key: int) -> Tensor:
