@@ -1,0 +1,238 @@
+"""How does a document come to lie on disk so that a crash at any moment leaves it whole or absent?
+
+Written beside its place, fsynced, renamed, and the folder fsynced: only then is it kept. All of
+this runs in the worker's thread; nothing here knows of the network.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from witness.report import claims
+from witness.report.claims import Claim
+from witness.report.entries import KINDS, Entry, first_to_drop
+from witness.report.health import Health
+
+READY, TORN, REJECTED, UNREADABLE = ".json", ".tmp", ".rejected", ".unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may lie in the spool of one process, in documents and in bytes."""
+
+    count: int = 10_000
+    size: int = 256 * 1024 * 1024
+
+
+class Spool:
+    """The files of one reporter, and those that it adopted from processes that are gone.
+
+    Not made until first needed. Methods raise OSError where the disk fails.
+    """
+
+    def __init__(self, root: Path, limits: Limits, health: Health) -> None:
+        self.root, self._limits, self._health = root, limits, health
+        self.begin_in_child()
+
+    def begin_in_child(self) -> None:
+        """Know of nothing: what the parent wrote is the parent's."""
+        self._own: Claim | None = None
+        self._adopted: dict[Path, Claim] = {}
+        self._entries: dict[Path, Entry] = {}
+        self._in_folder: Counter[Path] = Counter()
+        self._bytes = 0
+
+    @property
+    def folder(self) -> Path | None:
+        """Give the folder of this process, None before anything was kept."""
+        return None if self._own is None else self._own.folder
+
+    @property
+    def count(self) -> int:
+        """Count the documents in the spool, those that were rejected among them."""
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """Count the bytes of all documents in the spool."""
+        return self._bytes
+
+    def keep(self, entry: Entry) -> None:
+        """Write an entry; it has a path when it is durable. Raises OSError.
+
+        Where the disk is full something less important is dropped for an alarm.
+        """
+        if entry.gone is not None or entry.path is not None:
+            return
+        line = entry.line()
+        assert line is not None
+        if not self._make_room(entry):
+            entry.gone = "dropped"
+            self._health.failed("keeping the spool within its limits", f"a new {entry.kind}")
+            return
+        while True:
+            try:
+                path = self._write(f"{entry.order:010d}.{entry.kind}", READY, line)
+            except OSError as error:
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                if not (full and entry.kind == "alarm" and self._drop(entry)):
+                    raise
+                continue
+            entry.path = path
+            self._note(entry)
+            return
+
+    def remove(self, entry: Entry) -> None:
+        """Remove the file of an entry that the service has."""
+        if entry.path is not None:
+            self._forget(entry)
+            entry.path.unlink(missing_ok=True)
+        self._release_if_done(entry)
+
+    def reject(self, entry: Entry, reason: dict[str, Any]) -> None:
+        """Keep a document that the service does not take, with what it said."""
+        line = entry.line() or (self.read(entry) if entry.path else None) or b"null"
+        said = b'{"reason":%s,"document":%s}' % (json.dumps(reason).encode(), line)
+        old = entry.path
+        if old is not None:
+            self._forget(entry)
+        stem = f"{entry.order:010d}.{entry.kind}" if old is None else old.name[: -len(READY)]
+        folder = None if old is None else old.parent
+        entry.path = self._write(stem, REJECTED, said, folder)
+        entry.size, entry.gone = len(said), "rejected"
+        self._note(entry)
+        if old is not None:
+            old.unlink(missing_ok=True)
+
+    def read(self, entry: Entry) -> bytes | None:
+        """Read an entry's line; None, with the file set aside, where it is none."""
+        assert entry.path is not None
+        try:
+            line = entry.path.read_bytes()
+            if isinstance(json.loads(line), dict) and b"\n" not in line:
+                entry.keep_line(line)
+                return line
+        except FileNotFoundError:
+            entry.gone = entry.gone or "removed"
+            self._forget(entry)
+            return None
+        except ValueError:
+            pass
+        self._forget(entry)
+        entry.gone = "unreadable"
+        self._health.failed("reading the spool", f"{entry.path.name} is no document")
+        entry.path.rename(entry.path.with_suffix(UNREADABLE))
+        return None
+
+    def adopt(self) -> list[Entry]:
+        """Take over what processes that are gone left, the oldest folder first."""
+        found: list[Entry] = []
+        if not self.root.is_dir():
+            return found
+        for folder in claims.left_behind(self.root):
+            try:
+                claim = claims.take(folder)
+                if claim is not None:
+                    self._adopted[folder] = claim
+                    found += self._found_in(folder)
+                    self._release_if_empty(folder)
+            except OSError as error:
+                self._health.failed("adopting a spool", error)
+        return found
+
+    def close(self) -> None:
+        """Let others have the folders."""
+        own, self._own = self._own, None
+        for claim in [*self._adopted.values(), *([own] if own else [])]:
+            with suppress(OSError):
+                claim.release()
+        self._adopted.clear()
+        self._entries.clear()
+        self._in_folder.clear()
+        self._bytes = 0
+
+    def _write(self, stem: str, ending: str, content: bytes, folder: Path | None = None) -> Path:
+        if folder is None:
+            if self._own is None or not self._own.folder.is_dir():
+                self._own = claims.make(self.root)
+            folder = self._own.folder
+        torn, path = folder / (stem + TORN), folder / (stem + ending)
+        try:
+            descriptor = os.open(torn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                with open(descriptor, "wb", closefd=False) as file:
+                    file.write(content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            torn.rename(path)
+            claims.sync_folder(folder)
+        except OSError:
+            with suppress(OSError):
+                torn.unlink(missing_ok=True)
+            raise
+        return path
+
+    def _found_in(self, folder: Path) -> list[Entry]:
+        """List the documents of an adopted folder; a torn one was never said to be kept."""
+        found = []
+        for file in sorted(folder.iterdir()):
+            number, _, kind = file.name.rsplit(".", 1)[0].partition(".")
+            if file.suffix == TORN:
+                file.unlink(missing_ok=True)
+            elif kind in KINDS and number.isdigit() and file.suffix in (READY, REJECTED):
+                size = file.stat().st_size
+                entry = Entry(kind, int(number), path=file, size=size, adopted=True)
+                self._note(entry)
+                if file.suffix == REJECTED:
+                    entry.gone = "rejected"
+                else:
+                    found.append(entry)
+        return found
+
+    def _make_room(self, entry: Entry) -> bool:
+        over = self._limits
+        while self._entries and (
+            len(self._entries) >= over.count or self._bytes + entry.size > over.size
+        ):
+            if not self._drop(entry):
+                return False
+        return True
+
+    def _drop(self, entry: Entry) -> bool:
+        """Drop the least important document, unless that is the new one itself."""
+        victim = first_to_drop([*self._entries.values(), entry])
+        if victim is None or victim is entry or victim.path is None:
+            return False
+        self._forget(victim)
+        victim.gone = victim.gone or "dropped"
+        victim.path.unlink(missing_ok=True)
+        self._health.failed("keeping the spool within its limits", f"dropped: {victim.kind}")
+        return True
+
+    def _note(self, entry: Entry) -> None:
+        assert entry.path is not None
+        self._entries[entry.path] = entry
+        self._in_folder[entry.path.parent] += 1
+        self._bytes += entry.size
+
+    def _forget(self, entry: Entry) -> None:
+        assert entry.path is not None
+        if self._entries.pop(entry.path, None) is not None:
+            self._in_folder[entry.path.parent] -= 1
+            self._bytes -= entry.size
+
+    def _release_if_done(self, entry: Entry) -> None:
+        if entry.path is not None and entry.adopted:
+            self._release_if_empty(entry.path.parent)
+
+    def _release_if_empty(self, folder: Path) -> None:
+        if folder in self._adopted and not self._in_folder[folder]:
+            self._adopted.pop(folder).release()
