@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -10,26 +11,32 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from witness.ddp import nonfinite
+from witness.ddp import alarms, nonfinite, start
+from witness.ddp.after_alarm import AfterAlarm
+from witness.ddp.alarms import Alarm
+from witness.ddp.announcing import Announcer
+from witness.ddp.applying import Update
+from witness.ddp.call_order import CallOrder
 from witness.ddp.determinism import deterministic
 from witness.ddp.gradients import LocalGradients
 from witness.ddp.replay import Work, own_words
 from witness.ddp.ring_audit import RingResult, confirm, ring_audit
 from witness.ddp.schedule import Schedule
+from witness.ddp.stopping import Stopping
 from witness.ddp.weights import find_divergent
-from witness.rules.suspect_window import reported_window
 
 if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
 
-Alarm = dict[str, Any]
+_log = logging.getLogger(__name__)
 
 
 class Guard:
     """Stands between backward and the optimizer: checks first, then lets the update happen.
 
     Every rank must build it and call it alike. The loop changes two lines: forward and backward
-    run inside `forward(step)`, and `update(loss)` takes the place of `optimizer.step()`.
+    run inside `forward(step)`, and `update(loss)` takes the place of `optimizer.step()`. After an
+    alarm it refuses further steps until `go_on`.
     """
 
     def __init__(
@@ -44,77 +51,124 @@ class Guard:
         micro_batches: int = 1,
         group: dist.ProcessGroup | None = None,
         reporter: Any = None,
+        scaler: Any = None,
+        checkpoints: Any = None,
+        independent_nodes: bool = True,
+        after_alarm: AfterAlarm | None = None,
     ) -> None:
-        self.schedule, self.start_step = schedule, start_step
-        self.optimizer, self.group, self.reporter = optimizer, group, reporter
+        """Attach to the model and check the placement of the ranks; a collective call.
+
+        `compute_loss(module, batch)` gives what backward is called on, before a scaler;
+        `rebuild_batch(step, rank)` exactly what that rank trains on at that step, a sequence of
+        `micro_batches` where that is more than 1. `reporter` None tells nobody. `checkpoints` is
+        the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
+        run where ranks share nodes, for trials.
+        """
+        self.schedule, self.start_step, self.group = schedule, start_step, group
+        self.optimizer = optimizer
+        self._announcer = Announcer(reporter)
+        self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes)
         self.gradients = LocalGradients.attach(model, group)
+        self._update = Update(optimizer, self.gradients.params, schedule.max_grad_norm, scaler)
         self.work = Work(
-            model.module, self.gradients.params, compute_loss, rebuild_batch, micro_batches
+            model.module,
+            self.gradients.params,
+            compute_loss,
+            rebuild_batch,
+            micro_batches,
+            self._update.scale,
         )
+        self._stopping = Stopping(
+            self.work, self._announcer, self.rank_map, group, checkpoints, after_alarm
+        )
+        self._order = CallOrder(start_step)
         self.last_audit: int | None = None
         self.last_weights: int | None = None
-        self.step = start_step
-        self._total = torch.zeros(())
+        self._norm = torch.zeros(())
+
+    @property
+    def step(self) -> int:
+        """Give the step under way, or the last one."""
+        return self._order.step
+
+    @property
+    def last_update(self) -> int | None:
+        """Give the last step that was applied; None before the first."""
+        return self._order.applied
 
     @contextmanager
     def forward(self, step: int) -> Iterator[None]:
-        """Run one step's forward and backward, with deterministic kernels where it is audited."""
-        self.step = step
-        self.gradients.reset(record=self._deterministic)
-        if self.schedule.is_audit(step):
+        """Run one step's forward and backward, with deterministic kernels where it is audited.
+
+        All micro-batches of the step run inside; all but the last under the model's `no_sync()`.
+        """
+        with self._order.forward(step):
+            self._announcer.step_began()
+            self.gradients.reset(record=self._deterministic)
             self.work.remember_buffers()
-        with deterministic() if self._deterministic else nullcontext():
-            yield
+            with deterministic() if self._deterministic else nullcontext():
+                yield
 
     def update(self, *losses: Tensor) -> Alarm | None:
         """Check the step and apply it; give the alarm that stopped it, None where it went well.
 
         After an alarm the gradients are dropped and, but for a weights alarm, the step is not
-        applied. `losses` are the step's losses, one a micro-batch in their order.
+        applied. `losses` are the step's losses, one a micro-batch in their order, not scaled.
         """
         alarm = self.inspect(*losses)
         if alarm is None:
-            self._apply()
+            self._update.apply(self._norm)
             alarm = self.after_update()
         return alarm
 
     def inspect(self, *losses: Tensor) -> Alarm | None:
         """Check the step without applying it, where a framework steps the optimizer itself."""
+        self._refuse_losses(losses)
+        self._order.inspected()
         grads = [p.grad for p in self.gradients.params if p.grad is not None]
-        own, self._total = self.gradients.norm(), torch.nn.utils.get_total_norm(grads)
-        flagged = bool(nonfinite.flag(own, self._total, self.group).item())
+        own, self._norm = self.gradients.norm(), torch.nn.utils.get_total_norm(grads)
+        flagged = bool(nonfinite.flag(own, self._norm, self.group).item())
+        if not flagged:
+            self._passed("nonfinite")
+        elif self._update.scaled:
+            # What overflows under a scaler is skipped by it, and proves nothing.
+            flagged = False
         named = nonfinite.nonfinite_ranks(own, self.group) if flagged else []
         alarm = self._ring(named, losses) if named or self.schedule.is_audit(self.step) else None
         if alarm is None and flagged:
             alarm = self._alarm("reduced gradient")
-        if alarm is not None:
-            self.optimizer.zero_grad(set_to_none=True)
-        return alarm
+        return None if alarm is None else self._stop(alarm)
 
     def after_update(self) -> Alarm | None:
-        """Compare the replicas if they are due, after a framework has applied the step."""
-        return self.check_weights() if self.schedule.is_check(self.step) else None
+        """Compare the replicas if they are due, after the step that was inspected is applied."""
+        self._order.updated()
+        return self._compare() if self.schedule.is_check(self.step) else None
 
     def check_loaded(self) -> Alarm | None:
         """Compare the replicas right after a checkpoint was loaded, before the first step."""
-        self.step = self.start_step
-        return self.check_weights()
+        self._order.between_steps("check_loaded()")
+        return self._compare()
 
     def check_weights(self) -> Alarm | None:
-        """Compare the replicas now; every rank must call it."""
-        result = find_divergent(list(self.work.module.parameters()), self.group)
-        if result.diverged:
-            return self._alarm("weights", digests=result.digests, suspects=result.suspects)
-        self.last_weights = self.step
-        return None
+        """Compare the replicas now, unless this step's weights passed already.
+
+        Every rank must call it; for checkpoints that are saved outside the schedule.
+        """
+        self._order.between_steps("check_weights()")
+        return None if self.last_weights == self._order.done else self._compare()
 
     def tags(self) -> dict[str, int | None]:
         """Give the tags of a checkpoint saved now: the steps of the last passes."""
         return {"last_audit_pass": self.last_audit, "last_weight_check_pass": self.last_weights}
 
-    @property
-    def _deterministic(self) -> bool:
-        return self.schedule.deterministic_audits and self.schedule.is_audit(self.step)
+    def go_on(self, step: int) -> None:
+        """Take steps again after an alarm, from `step` on, once a state from before it is restored.
+
+        Passes up to then are forgotten: they belong to the state that was left behind.
+        """
+        self._order.go_on(step)
+        self.start_step, self.last_audit, self.last_weights = step, None, None
+        self._update.drop()
 
     def _ring(self, named: list[int], losses: tuple[Tensor, ...]) -> Alarm | None:
         with_grads = self._deterministic
@@ -126,43 +180,68 @@ class Guard:
                 return self._compute_alarm(named, ring, with_grads)
         if self.schedule.is_audit(self.step):
             self.last_audit = self.step
+            self._passed("ring", mode=self._kernel_mode, peer_offset=offset)
         return None
 
     def _compute_alarm(self, named: list[int], ring: RingResult, with_grads: bool) -> Alarm:
         verdicts = confirm(self.work, ring.ambiguous, ring, self.step, with_grads, self.group)
         return self._alarm(
             "compute",
-            ring.digests,
             nonfinite=named,
             mismatched_pairs=[list(pair) for pair in ring.pairs],
             culprits=ring.culprits,
             verdicts=verdicts,
             peer_offset=ring.offset,
+            digests=ring.digests,
         )
 
-    def _apply(self) -> None:
-        if self.schedule.max_grad_norm is not None:
-            torch.nn.utils.clip_grads_with_norm_(
-                self.gradients.params, self.schedule.max_grad_norm, self._total
+    def _compare(self) -> Alarm | None:
+        result = find_divergent(list(self.work.module.parameters()), self.group)
+        done = self._order.done
+        if result.diverged:
+            applied = done >= self.start_step
+            return self._stop(
+                self._alarm("weights", applied, suspects=result.suspects, digests=result.digests)
             )
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.last_weights = done if done >= 0 else None
+        self._passed("weights")
+        return None
 
-    def _alarm(self, check: str, digests: Any = None, **named: Any) -> Alarm:
-        window = reported_window(
-            check, self.step, self.start_step, self.last_audit, self.last_weights
+    def _alarm(self, check: str, applied: bool = False, **more: Any) -> Alarm:
+        more.setdefault("peer_offset", self.schedule.peer_offset)
+        return alarms.document(
+            check,
+            self.step,
+            self.start_step,
+            self.tags(),
+            update_applied=applied,
+            world_size=dist.get_world_size(self.group),
+            kernel_mode=self._kernel_mode,
+            schedule=self.schedule.as_document(self.start_step),
+            **more,
         )
-        alarm: Alarm = {
-            "check": check,
-            "step": self.step,
-            **named,
-            "suspect_window": list(window or (self.step, self.step)),
-            **self.tags(),
-            "world_size": dist.get_world_size(self.group),
-            "kernel_mode": "deterministic" if self._deterministic else "default",
-            "schedule": self.schedule.as_document(self.start_step),
-        }
-        alarm.setdefault("peer_offset", self.schedule.peer_offset)
-        if digests:
-            alarm["digests"] = digests
-        return alarm
+
+    def _stop(self, alarm: Alarm) -> Alarm:
+        self._order.stop(f"{alarm['check']}, step {alarm['step']}")
+        self._update.drop()
+        return self._stopping.stop(alarm, self._deterministic)
+
+    @property
+    def _deterministic(self) -> bool:
+        return self.schedule.deterministic_audits and self.schedule.is_audit(self.step)
+
+    @property
+    def _kernel_mode(self) -> str:
+        return "deterministic" if self._deterministic else "default"
+
+    def _passed(self, check: str, **how: Any) -> None:
+        gpus, took = dist.get_world_size(self.group), self._announcer.step_time_s
+        self._announcer.tell("passed", check, self.step, gpus=gpus, step_time_s=took, **how)
+
+    def _refuse_losses(self, losses: tuple[Tensor, ...]) -> None:
+        wanted = self.work.micro_batches
+        if len(losses) != wanted or any(loss.numel() != 1 for loss in losses):
+            raise ValueError(
+                f"update() takes the scalar loss of each of the step's {wanted} micro-batches, "
+                f"and got {[tuple(loss.shape) for loss in losses]}"
+            )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from witness.ddp.guard import Alarm, Guard
+from witness.ddp.alarms import Alarm
+from witness.ddp.announcing import Announcer
+from witness.ddp.guard import Guard
+from witness.ddp.leaving import EXIT_CODE
 from witness.ddp.schedule import Schedule
 
 if TYPE_CHECKING:
+    import torch
     from torch.nn.parallel import DistributedDataParallel
 
-EXIT_CODE = 3
-"""What a job exits with after an alarm, so that launchers and operators can tell it apart."""
+__all__ = ["EXIT_CODE", "train"]
 
 
 def train(
@@ -28,24 +31,59 @@ def train(
     schedule: Schedule,
     *,
     start_step: int = 0,
+    reporter: Any = None,
     guard: Guard | None = None,
+    on_step: Callable[[int, Tensor], Any] | None = None,
     **options: Any,
 ) -> Alarm | None:
     """Train until the batches end or a check fires; give the alarm, None where none came.
 
-    `batches` yields this rank's micro-batches from `start_step` on. A checkpoint is saved only
-    after a step on which nothing fired. `options` go to the `Guard`.
+    Every rank must call it alike. `batches` gives this rank's micro-batch of each step from
+    `start_step` on, or a sequence of them where `micro_batches` is more than 1; `compute_loss` then
+    divides by their number. Where `start_step` is not 0 the replicas are compared before the first
+    step. `save_checkpoint(step, tags)` is called on every rank, only after a step on which nothing
+    fired; the path or address that it returns is reported. `on_step(step, loss)` is called after
+    each applied step with the last micro-batch's loss: the place for a scheduler of the learning
+    rate. `options` go to the `Guard`.
     """
     guard = guard or Guard(
-        model, optimizer, schedule, compute_loss, rebuild_batch, start_step=start_step, **options
+        model,
+        optimizer,
+        schedule,
+        compute_loss,
+        rebuild_batch,
+        start_step=start_step,
+        reporter=reporter,
+        **options,
     )
+    announcer = Announcer(reporter)
+    alarm = guard.check_loaded() if start_step else None
+    if alarm is not None:
+        return alarm
     for step, batch in enumerate(batches, start_step):
         with guard.forward(step):
-            loss = compute_loss(model, batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-        alarm = guard.update(loss)
+            losses = _backward(guard, model, batch)
+        alarm = guard.update(*losses)
         if alarm is not None:
             return alarm
+        if on_step is not None:
+            on_step(step, losses[-1])
         if schedule.is_checkpoint(step):
-            save_checkpoint(step, guard.tags())
+            saved = save_checkpoint(step, guard.tags())
+            if saved is not None:
+                announcer.tell("checkpoint", step, str(saved), guard.tags())
     return None
+
+
+def _backward(guard: Guard, model: DistributedDataParallel, batch: Any) -> list[Tensor]:
+    """Run forward and backward of a step's micro-batches; only the last one is reduced."""
+    work = guard.work
+    parts: Sequence[Any] = batch if work.micro_batches > 1 else [batch]
+    losses = []
+    for place, part in enumerate(parts, 1):
+        with model.no_sync() if place < len(parts) else nullcontext():
+            loss = work.compute_loss(model, part)
+            scaled = loss if work.scale is None else work.scale(loss)
+            scaled.backward()  # type: ignore[no-untyped-call]
+        losses.append(loss.detach())
+    return losses

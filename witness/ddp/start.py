@@ -1,0 +1,85 @@
+"""What does a job say and make sure of once, before its first step?"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import torch.distributed as dist
+
+from witness.ddp.announcing import Announcer
+from witness.ddp.collectives import global_rank
+from witness.ddp.placement import PlacementError, check_placement, rank_map
+from witness.ddp.schedule import Schedule
+from witness.rules.topology import NODES_NEEDED
+
+_log = logging.getLogger(__name__)
+
+Rows = list[dict[str, Any]]
+
+
+def begin(
+    schedule: Schedule,
+    announcer: Announcer,
+    group: dist.ProcessGroup | None,
+    independent_nodes: bool,
+) -> Rows:
+    """Collect and report the rank map, log what the schedule gives away, check the placement.
+
+    Every rank must call it; gives the rows of the group's ranks. Raises `PlacementError` on every
+    rank alike where an audit's replayer, target and third share a node, unless audits are off or
+    `independent_nodes` is False.
+    """
+    rows = rank_map(group)
+    size = len(rows)
+    _agree_on_the_attempt(announcer, group)
+    per_node = os.environ.get("LOCAL_WORLD_SIZE", "")
+    announcer.tell(
+        "rank_map",
+        rows,
+        size,
+        gpus_per_node=int(per_node) if per_node.isdigit() else None,
+        peer_offset=schedule.peer_offset,
+    )
+    if dist.get_rank(group) == 0:
+        for sentence in schedule.advice():
+            _log.warning("schedule: %s", sentence)
+    if schedule.audit_every and independent_nodes:
+        _check(rows, schedule, group)
+    return rows
+
+
+def _agree_on_the_attempt(announcer: Announcer, group: dist.ProcessGroup | None) -> None:
+    """Let every rank report under rank 0's count of starts: nodes may have counted differently."""
+    told: list[Any] = [announcer.attempt]
+    dist.broadcast_object_list(told, src=global_rank(0, group), group=group)
+    if told[0] is not None:
+        announcer.tell("adopt", *told[0])
+
+
+def _check(rows: Rows, schedule: Schedule, group: dist.ProcessGroup | None) -> None:
+    # Replays go by a rank's position in the group, which is its number where the group is all.
+    order = {global_rank(position, group): position for position in range(len(rows))}
+    placed = [{**row, "rank": order[row["rank"]]} for row in rows]
+    audits = range(0, len(rows) * schedule.audit_every, schedule.audit_every)
+    for offset in sorted({schedule.offset(step, len(rows)) for step in audits}):
+        try:
+            check_placement(placed, offset)
+        except PlacementError as error:
+            raise PlacementError(f"{error} {_advice(rows)}") from None
+
+
+def _advice(rows: Rows) -> str:
+    nodes = {row.get("node") or row.get("instance_id") for row in rows} - {None}
+    known = all(row.get("node") or row.get("instance_id") for row in rows)
+    if known and len(nodes) == NODES_NEEDED - 1:
+        return (
+            "On two nodes a replay can show that one of two GPUs is wrong, not which: "
+            "Schedule(audit_every=0) keeps the other checks; independent_nodes=False audits all "
+            "the same, and an alarm then names both GPUs of a pair."
+        )
+    return (
+        "peer_offset must be the number of ranks a node. Schedule(audit_every=0) switches audits "
+        "off; independent_nodes=False, for trials, runs them without independence."
+    )

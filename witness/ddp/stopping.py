@@ -1,0 +1,79 @@
+"""What happens between an alarm and the end of the job?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from witness.ddp.after_alarm import AfterAlarm, Count, count_wrong, trials
+from witness.ddp.alarms import Alarm, SilentCorruption, in_words
+from witness.ddp.announcing import Announcer
+from witness.ddp.determinism import deterministic
+from witness.ddp.replay import Work
+
+_log = logging.getLogger(__name__)
+
+
+class Stopping:
+    """Tells the alarm, holds the checkpoints, tries the suspects again; then gives the alarm back.
+
+    In this order, so that what matters is on disk before anything that takes time.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        announcer: Announcer,
+        rows: Sequence[dict[str, Any]],
+        group: dist.ProcessGroup | None,
+        checkpoints: Path | str | None,
+        limits: AfterAlarm | None,
+    ) -> None:
+        self._work, self._announcer, self._rows, self._group = work, announcer, rows, group
+        self._checkpoints = None if checkpoints is None else Path(checkpoints)
+        self._limits = limits or AfterAlarm()
+        self.counts: list[Count] = []
+
+    def stop(self, alarm: Alarm, deterministic_kernels: bool) -> Alarm:
+        """Do all that an alarm asks for; every rank must call it with the same alarm."""
+        if dist.get_rank(self._group) == 0:
+            _log.error("%s", in_words(alarm))
+        self._announcer.tell("alarm", alarm)
+        self._hold(alarm)
+        self._try_again(alarm, deterministic_kernels)
+        if self._limits.raise_error:
+            raise SilentCorruption(alarm)
+        return alarm
+
+    def _hold(self, alarm: Alarm) -> None:
+        """Leave the marker that keeps a restarted job from resuming inside the window."""
+
+    def _try_again(self, alarm: Alarm, deterministic_kernels: bool) -> None:
+        chosen = trials(alarm, self._rows, self._limits.suspects)
+        # A NaN that only the gradients show needs gradients, and those need deterministic kernels.
+        with_grads = deterministic_kernels or not alarm.get("mismatched_pairs")
+        try:
+            with deterministic() if with_grads else nullcontext():
+                self.counts = count_wrong(
+                    self._work, chosen, alarm["step"], with_grads, self._limits, self._group
+                )
+        except Exception:
+            # A rank that died now costs the counts, not the alarm.
+            _log.warning("the suspects could not be tried again", exc_info=True)
+        for one in self.counts:
+            _log.error(
+                "rank %d got step %d wrong in %d of %d replays beside ranks %s",
+                one.suspect,
+                alarm["step"],
+                one.wrong,
+                one.replays,
+                one.witnesses,
+            )
+            self._announcer.tell(
+                "replays", alarm["step"], one.suspect, list(one.witnesses), one.replays, one.wrong
+            )
