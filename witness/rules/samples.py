@@ -1,0 +1,252 @@
+"""Which samples belong to one field of one GPU, whatever the source calls and splits them?
+
+Joined by GPU UUID alone: host names, pod names and GPU indexes change their meaning from set-up to
+set-up, and the same index exists on every node. Values stay as they came; `cleaning.py` says which
+of them are readings.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from statistics import median
+
+from witness.rules.dcgm_fields import Field, field_of
+from witness.rules.identity import gpu_uuid
+
+Part = tuple[tuple[str, str], ...]
+"""What one GPU has several of, as sorted pairs: `mig`, `link`, `xid`, `event`, `watch`, and for
+counts over a window its length `window_ms`. Empty for the GPU as a whole."""
+
+MISSED = 1.5
+"""Two samples further apart than this many scrape intervals: at least one scrape is missing. Half
+way between none (1) and one (2), so that jitter of a third of an interval changes nothing."""
+
+LONGEST_VALUE = 64
+"""No number that a source prints is longer."""
+
+_UUID_LABELS = ("exported_uuid", "uuid", "exported_gpu_uuid", "gpu_uuid")
+_PART_LABELS = {
+    "gpu_i_id": "mig",
+    "nvlink": "link",
+    "xid": "xid",
+    "clock_event": "event",
+    "health_watch": "watch",
+    "window_size_in_ms": "window_ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RawSeries:
+    """One series as a source sends it: labels with `__name__`; samples in any order."""
+
+    labels: Mapping[str, str]
+    samples: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the labels said beside the identity; each in order of first appearance, none trusted."""
+
+    metrics: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    pci: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """All samples of one field of one GPU (or of one `part` of it), by rising time.
+
+    Times are seconds since 1970, each once. `joined` counts the source's series that were put
+    together; `left_out` the samples of further series that ran at the same time (two exporters,
+    two Prometheus servers), which would make false resets.
+    """
+
+    gpu_uuid: str
+    field_id: int
+    part: Part
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+    seen: Seen = field(default_factory=Seen)
+    joined: int = 1
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotJoined:
+    """Series that could not be given to a GPU: metric, why, how many."""
+
+    metric: str
+    why: str
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What became of a source's series, ordered by GPU, field and part."""
+
+    series: tuple[Series, ...]
+    not_joined: tuple[NotJoined, ...]
+
+
+def sample_value(text: str | float) -> float:
+    """Read a value as Prometheus prints it: a number, NaN, +Inf or -Inf; ValueError else."""
+    if isinstance(text, str) and len(text) > LONGEST_VALUE:
+        raise ValueError("a sample's value is longer than any number")
+    return float(text)
+
+
+def from_prometheus(
+    metric: Mapping[str, str], values: Sequence[tuple[float, str] | Sequence[float | str]]
+) -> RawSeries:
+    """Read one entry of a matrix result: `metric`, and `values` as pairs of time and text.
+
+    ValueError where a time is no finite number or a value no number.
+    """
+    samples = [(float(time), sample_value(text)) for time, text in values]
+    if not all(isfinite(time) for time, _ in samples):
+        raise ValueError("a sample's time is not a finite number")
+    return RawSeries(dict(metric), samples)
+
+
+def scrape_interval(series: Iterable[Series]) -> float | None:
+    """Estimate seconds between samples: the median over all neighbours; None below two samples.
+
+    Right as long as fewer than half of the scrapes are missing.
+    """
+    steps = [step for one in series for step in _steps(one.times)]
+    return median(steps) if steps else None
+
+
+def join(raw: Iterable[RawSeries]) -> Joined:
+    """Give every series to its GPU and field, and put together what a label has split.
+
+    A changing pod, an error code in a label, another name of the same field: one series. Where two
+    ran at the same time, the one with more samples counts, and the other fills only its holes.
+    """
+    members: dict[tuple[str, int, Part], list[RawSeries]] = {}
+    lost: dict[tuple[str, str], int] = {}
+    for one in raw:
+        labels = {name.lower(): text for name, text in one.labels.items() if text}
+        name = labels.get("__name__", "")
+        known = field_of(name)
+        uuid = _uuid(labels)
+        if known is None or uuid is None:
+            why = "not in the table of fields" if known is None else "no label holds a GPU UUID"
+            lost[name, why] = lost.get((name, why), 0) + 1
+        else:
+            members.setdefault((uuid, known.id, _part(labels, known)), []).append(one)
+    return Joined(
+        tuple(_joined(*key, members[key]) for key in sorted(members)),
+        tuple(NotJoined(name, why, count) for (name, why), count in sorted(lost.items())),
+    )
+
+
+def _uuid(labels: Mapping[str, str]) -> str | None:
+    """Find the GPU; `exported_` first: it is what the exporter said before a target label won."""
+    for name in _UUID_LABELS:
+        read = gpu_uuid(labels.get(name))
+        if read.form in {"full", "mig"} and read.canonical is not None:
+            return read.canonical
+    return None
+
+
+def _part(labels: Mapping[str, str], known: Field) -> Part:
+    """Keep the labels that tell parts of one GPU apart; `xid` and `event` only where counted."""
+    by_event = known.id > 9000
+    found = {
+        short: labels[name]
+        for name, short in _PART_LABELS.items()
+        if name in labels and (by_event or short in {"mig", "link"})
+    }
+    return tuple(sorted(found.items()))
+
+
+def _joined(uuid: str, field_id: int, part: Part, members: list[RawSeries]) -> Series:
+    sorted_members = [
+        (sorted(one.samples, key=lambda sample: sample[0]), one.labels) for one in members
+    ]
+    by_first = sorted(sorted_members, key=lambda one: one[0][0][0] if one[0] else 0.0)
+    times, values, left_out = _merged([samples for samples, _ in by_first])
+    return Series(
+        uuid,
+        field_id,
+        part,
+        tuple(times),
+        tuple(values),
+        _seen([labels for _, labels in by_first]),
+        len(members),
+        left_out,
+    )
+
+
+def _merged(
+    members: list[list[tuple[float, float]]],
+) -> tuple[list[float], list[float], int]:
+    """Merge by rising time; a sample counts only where the longer series has a hole."""
+    if all(before[-1][0] < after[0][0] for before, after in pairwise(filter(None, members))):
+        members = [[sample for one in members for sample in one]]  # One after the other.
+    steps = [step for one in members for step in _steps([time for time, _ in one])]
+    hole = MISSED * median(steps) if steps else 0.0
+    times: list[float] = []
+    values: list[float] = []
+    left_out = 0
+    for samples in sorted(members, key=len, reverse=True):
+        taken: dict[float, float] = {}
+        for time, value in samples:
+            if time in taken or not _in_hole(times, time, hole):
+                left_out += 1
+            else:
+                taken[time] = value
+        merged = sorted([*zip(times, values, strict=True), *taken.items()], key=lambda s: s[0])
+        times = [time for time, _ in merged]
+        values = [value for _, value in merged]
+    return times, values, left_out
+
+
+def _in_hole(times: list[float], time: float, hole: float) -> bool:
+    """Tell whether the samples around a time leave room for one more."""
+    after = bisect_left(times, time)
+    if after < len(times) and times[after] == time:
+        return False
+    return after in {0, len(times)} or times[after] - times[after - 1] > hole
+
+
+def _steps(times: Sequence[float]) -> list[float]:
+    return [later - sooner for sooner, later in pairwise(times) if later > sooner]
+
+
+def _seen(all_labels: list[Mapping[str, str]]) -> Seen:
+    """Collect what a page may show beside the UUID."""
+    lowered = [{name.lower(): text for name, text in one.items() if text} for one in all_labels]
+
+    def distinct(*names: str) -> tuple[str, ...]:
+        """Take the first of these labels that is there, over all members."""
+        found = (next((one[n] for n in names if n in one), None) for one in lowered)
+        return tuple(dict.fromkeys(text for text in found if text is not None))
+
+    return Seen(
+        metrics=distinct("__name__"),
+        hosts=distinct("exported_hostname", "hostname"),
+        indexes=distinct("exported_gpu", "gpu"),
+        pci=distinct("pci_bus_id"),
+        models=distinct("modelname", "model_name"),
+        drivers=distinct("dcgm_fi_driver_version", "dcgm_fi_system_driver_version"),
+        profiles=distinct("gpu_i_profile"),
+        pods=tuple(dict.fromkeys(pod for one in lowered if (pod := _pod(one)) is not None)),
+    )
+
+
+def _pod(labels: Mapping[str, str]) -> str | None:
+    """Name the workload's pod; the exporter's own one, which is also its host name, is none."""
+    pod = labels.get("exported_pod") or labels.get("pod")
+    if pod is None or pod == labels.get("hostname"):
+        return None
+    space = labels.get("exported_namespace") or labels.get("namespace")
+    return f"{space}/{pod}" if space else pod
