@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,7 +46,7 @@ class Guard:
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,
         compute_loss: Callable[[Any, Any], Tensor],
-        rebuild_batch: Callable[[int, int], Any],
+        rebuild_batch: Callable[[int, int], Any] | None,
         *,
         start_step: int = 0,
         micro_batches: int = 1,
@@ -60,12 +61,15 @@ class Guard:
 
         `compute_loss(module, batch)` gives what backward is called on, before a scaler;
         `rebuild_batch(step, rank)` exactly what that rank trains on at that step, a sequence of
-        `micro_batches` where that is more than 1. `reporter` None tells nobody. `checkpoints` is
-        the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
+        `micro_batches` where that is more than 1; None where nobody can, and then nothing is
+        replayed and the schedule must have no audits. `reporter` None tells nobody. `checkpoints`
+        is the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
         run where ranks share nodes, for trials.
         """
+        if rebuild_batch is None and schedule.audit_every:
+            raise ValueError("audits need rebuild_batch: give it, or Schedule(audit_every=0)")
         self.schedule, self.start_step, self.group = schedule, start_step, group
-        self.optimizer = optimizer
+        self.optimizer, self._replays = optimizer, rebuild_batch is not None
         self._announcer = Announcer(reporter)
         self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes)
         self.gradients = LocalGradients.attach(model, group)
@@ -74,12 +78,17 @@ class Guard:
             model.module,
             self.gradients.params,
             compute_loss,
-            rebuild_batch,
+            rebuild_batch or _no_batch,
             micro_batches,
             self._update.scale,
         )
         self._stopping = Stopping(
-            self.work, self._announcer, self.rank_map, group, checkpoints, after_alarm
+            self.work,
+            self._announcer,
+            self.rank_map,
+            group,
+            checkpoints,
+            after_alarm if self._replays else replace(after_alarm or AfterAlarm(), replays=0),
         )
         self._order = CallOrder(start_step)
         self.last_audit: int | None = None
@@ -171,6 +180,10 @@ class Guard:
         self._update.drop()
 
     def _ring(self, named: list[int], losses: tuple[Tensor, ...]) -> Alarm | None:
+        if not self._replays:
+            return self._alarm(
+                "compute", nonfinite=named, mismatched_pairs=[], culprits=[], verdicts=[]
+            )
         with_grads = self._deterministic
         own = own_words(losses, self.gradients.fingerprints() if with_grads else None)
         offset = self.schedule.offset(self.step, dist.get_world_size(self.group))
@@ -245,3 +258,7 @@ class Guard:
                 f"update() takes the scalar loss of each of the step's {wanted} micro-batches, "
                 f"and got {[tuple(loss.shape) for loss in losses]}"
             )
+
+
+def _no_batch(step: int, rank: int) -> Any:
+    raise LookupError(f"nobody said how to rebuild step {step} of rank {rank}")
