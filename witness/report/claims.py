@@ -16,6 +16,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from witness.report import durable
+
 LOCK = "lock"
 _PREFIX = "run-"
 # Where a file system knows no locks, content tells repeats apart at the service all the same.
@@ -62,7 +64,7 @@ def make(root: Path) -> Claim:
     while True:
         folder = root / f"{_PREFIX}{host}-{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
-        sync_folder(root)
+        durable.sync_folder(root)
         claim = take(folder)
         if claim is not None:
             return claim
@@ -117,12 +119,3 @@ def _still_there(lock: Path, descriptor: int) -> bool:
     except FileNotFoundError:
         return False
     return (ours.st_dev, ours.st_ino) == (now.st_dev, now.st_ino)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was made or renamed in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from witness import wire
 from witness.report.entries import Entry, Outbox
 from witness.report.health import Health
 from witness.report.poster import Pace, Poster, Target
+from witness.report.sinks import Sink
 from witness.report.spool import Limits, Spool
 from witness.report.worker import Worker
 
@@ -34,6 +35,8 @@ class Options:
     in_memory: int = 1_000  # documents that no disk would take
     in_memory_bytes: int = 64 * 1024 * 1024
     load_wait_s: float = 5.0
+    hold_directory: Path | None = None  # where the checkpoints lie
+    sinks: tuple[Sink, ...] = ()
 
 
 class Delivery:

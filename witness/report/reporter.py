@@ -12,6 +12,7 @@ is promised when the disk, the network, the service or this process fails.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +21,14 @@ from typing import Any, Self
 
 from witness import wire
 from witness.report import ending, settings
+from witness.report.announcing import Announcer
 from witness.report.beats import Beat, Beats
 from witness.report.delivery import Delivery, Options
 from witness.report.entries import Entry
 from witness.report.health import Health
 from witness.report.never_raising import never_raises
 from witness.report.poster import Target
+from witness.report.resume_floor import TIMEOUT_S, ResumeFloor, ask_resume_floor
 from witness.wire import Envelope
 
 
@@ -56,11 +59,14 @@ class Reporter:
         self.health = Health()
         self._options = options or Options()
         self._beats = Beats()
+        self._url, self._token = url, token
         target = None
         if url:
             asked = token if callable(token) else lambda: token
             target = Target(url, asked, self._options.ca_file)
         self._delivery = Delivery(Path(spool), target, self.health, self._options, self._flush_old)
+        self._announcer = Announcer(self._options.hold_directory, self._options.sinks, self.health)
+        self._ranks_here = settings.ranks_here(rank, local_rank, os.environ)
         self._used = False
         ending.watch(self)
         if target is not None and local_rank == 0:
@@ -162,13 +168,19 @@ class Reporter:
     def alarm(self, document: Mapping[str, Any]) -> bool:
         """Report an alarm; True: it lies on this node's disk or with the service.
 
-        Call it on every rank, with the same document.
+        Call it on every rank, with the same document. Also leaves the hold beside the checkpoints,
+        where their folder is known, and tells the sinks.
         """
         if self.local_rank != 0:
             return False
+        began = time.monotonic()
         self._flush()
         said = wire.alarm(self.envelope, document, self.rank)
+        held = self._announcer.hold(self.envelope, said["alarm"], self.rank)
         entry = self._say("alarm", lambda: said, self._options.spool_wait_s)
+        self._announcer.tell(self.envelope, said["alarm"], self._ranks_here)
+        left = self._options.spool_wait_s - (time.monotonic() - began)
+        self._announcer.wait_for_hold(held, left)
         return entry.path is not None or entry.gone == "accepted"
 
     @never_raises()
@@ -193,6 +205,12 @@ class Reporter:
         self._flush()
         self._used = False
         self._delivery.close(deadline)
+        self._announcer.close(deadline)
+
+    def resume_floor(self, timeout_s: float = TIMEOUT_S) -> ResumeFloor:
+        """Ask the service up to which step this job may resume, within a time, on one rank."""
+        url, token, ca_file = self._url, self._token, self._options.ca_file
+        return ask_resume_floor(url, token, self.envelope, timeout_s, ca_file)
 
     @never_raises({})
     def status(self) -> dict[str, Any]:
@@ -204,6 +222,7 @@ class Reporter:
         self.health.reset()
         self._beats.begin_in_child()
         self._delivery.begin_in_child()
+        self._announcer.begin_in_child()
         self._used = False
 
     def _say(self, kind: str, make: Callable[[], dict[str, Any]], wait_s: float = 0.0) -> Entry:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from witness.report import claims
+from witness.report import claims, durable
 from witness.report.claims import Claim
 from witness.report.entries import KINDS, Entry, first_to_drop
 from witness.report.health import Health
 
-READY, TORN, REJECTED, UNREADABLE = ".json", ".tmp", ".rejected", ".unreadable"
+READY, REJECTED, UNREADABLE = ".json", ".rejected", ".unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +149,7 @@ class Spool:
         """Let others have the folders."""
         own, self._own = self._own, None
         for claim in [*self._adopted.values(), *([own] if own else [])]:
-            with suppress(OSError):
-                claim.release()
+            claim.release()
         self._adopted.clear()
         self._entries.clear()
         self._in_folder.clear()
@@ -163,21 +160,8 @@ class Spool:
             if self._own is None or not self._own.folder.is_dir():
                 self._own = claims.make(self.root)
             folder = self._own.folder
-        torn, path = folder / (stem + TORN), folder / (stem + ending)
-        try:
-            descriptor = os.open(torn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                with open(descriptor, "wb", closefd=False) as file:
-                    file.write(content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            torn.rename(path)
-            claims.sync_folder(folder)
-        except OSError:
-            with suppress(OSError):
-                torn.unlink(missing_ok=True)
-            raise
+        path = folder / (stem + ending)
+        durable.write(path, content)
         return path
 
     def _found_in(self, folder: Path) -> list[Entry]:
@@ -185,7 +169,7 @@ class Spool:
         found = []
         for file in sorted(folder.iterdir()):
             number, _, kind = file.name.rsplit(".", 1)[0].partition(".")
-            if file.suffix == TORN:
+            if file.suffix == durable.TORN:
                 file.unlink(missing_ok=True)
             elif kind in KINDS and number.isdigit() and file.suffix in (READY, REJECTED):
                 size = file.stat().st_size

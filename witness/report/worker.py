@@ -56,6 +56,10 @@ class Worker:
 
         Where no thread can be started (the interpreter is ending) it is done at once, here.
         """
+        return self.wait(self.submit(function), wait_s)
+
+    def submit(self, function: Callable[[], Any]) -> threading.Event:
+        """Have a call done; give what is set when it has ended, well or not."""
         call = _Call(function)
         with self._lock:
             queued = self._started()
@@ -63,10 +67,13 @@ class Worker:
                 self._queue.put(call)
         if not queued:
             call.run()
-            return True
-        if wait_s <= 0 or self.stuck or threading.current_thread() is self._thread:
-            return False
-        return call.done.wait(wait_s)
+        return call.done
+
+    def wait(self, done: threading.Event, wait_s: float) -> bool:
+        """Wait for a submitted call, not at all where another one hangs before it."""
+        if done.is_set() or wait_s <= 0 or self.stuck or self._is_current():
+            return done.is_set()
+        return done.wait(wait_s)
 
     def start(self) -> None:
         """Start the thread for the sake of its ticks."""
@@ -82,6 +89,9 @@ class Worker:
             self._queue.put(None)
         thread.join(max(wait_s, 0.0))
         return not thread.is_alive()
+
+    def _is_current(self) -> bool:
+        return threading.current_thread() is self._thread
 
     def _started(self) -> bool:
         if self._thread is not None and self._thread.is_alive():
