@@ -31,6 +31,7 @@ ONLY_IN = {
 }
 # A training image has nothing but Python; the extras bring one framework each.
 EXTRAS = {
+    "witness/ddp/adapters": {"torch", "transformers", "accelerate", "lightning", "torchft"},
     "witness/ddp": {"torch", "triton"},
     "witness/inject": {"torch"},
     "witness/simulate": {"torch"},
