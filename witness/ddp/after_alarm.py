@@ -16,6 +16,7 @@ from witness.ddp.alarms import Alarm, named
 from witness.ddp.collectives import gather, global_rank
 from witness.ddp.fingerprints import fold
 from witness.ddp.replay import Work, replay
+from witness.rules import words
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +57,10 @@ class Count:
     witnesses: tuple[int, ...]
     replays: int
     wrong: int
+
+    def __str__(self) -> str:
+        beside = words.ranks(self.witnesses)
+        return f"rank {self.suspect} is wrong in {self.wrong} of {self.replays} beside {beside}"
 
 
 def trials(alarm: Alarm, rows: Sequence[Mapping[str, Any]], most: int) -> list[Trial]:
@@ -163,9 +168,9 @@ def _counted(
         right = {table[order[rank]][place] for table in rounds for rank in trial.witnesses}
         if len(right) > 1:
             _log.warning(
-                "the witnesses of rank %d, ranks %s, contradict each other: nothing is counted",
+                "the witnesses of rank %d, %s, contradict each other: nothing is counted",
                 trial.suspect,
-                trial.witnesses,
+                words.ranks(trial.witnesses),
             )
         elif rounds:
             answers = [table[order[trial.suspect]][place] for table in rounds]

@@ -65,11 +65,12 @@ def in_words(alarm: Mapping[str, Any]) -> str:
     first, last = alarm["suspect_window"]
     who = named(alarm)
     applied = "was already applied" if alarm.get("update_applied") else "was not applied"
+    resume = f"from a checkpoint saved before step {first}" if first else "from the very beginning"
     return (
         f"Silent data corruption: the check of {_CHECKS.get(alarm['check'], alarm['check'])} fired "
         f"at step {alarm['step']} and names {words.ranks(who) if who else 'nobody'}. The step "
-        f"{applied}. Suspect are steps {words.window(first, last)}: resume from a checkpoint saved "
-        f"before step {first}."
+        f"{applied}. Suspect: {'step' if first == last else 'steps'} {words.window(first, last)}; "
+        f"resume {resume}."
     )
 
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from witness.wire import Envelope
+
 _log = logging.getLogger(__name__)
 
 
@@ -36,12 +38,10 @@ class Announcer:
             return None
 
     @property
-    def attempt(self) -> tuple[int | None, str | None] | None:
-        """Give the reporter's count of this job's starts; None where it keeps none."""
+    def envelope(self) -> Envelope | None:
+        """Give what the reporter says of the job; None where there is none."""
         envelope = getattr(self._reporter, "envelope", None)
-        if envelope is None:
-            return None
-        return envelope.attempt, envelope.attempt_uid
+        return envelope if isinstance(envelope, Envelope) else None
 
     def step_began(self) -> None:
         """Take the time of a step's begin; the first step, which warms up, is left out."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,13 @@ import torch.distributed as dist
 
 from witness.ddp.announcing import Announcer
 from witness.ddp.collectives import global_rank
+from witness.report.hold import choose, leave_behind
+from witness.rules.resume import Checkpoint
 
+_log = logging.getLogger(__name__)
+
+BEFORE_ALL = -1
+"""The step from which a job resumes that begins anew."""
 _NAME = re.compile(r"step-(\d+)\.pt")
 
 
@@ -37,14 +45,16 @@ class Saved:
 class Checkpoints:
     """A folder of checkpoints on storage that every rank sees, written by rank 0.
 
-    For jobs that have no saving of their own. `reporter` is told of each one; None tells nobody.
+    For jobs that have no saving of their own. `reporter` is told of each one and asked for the
+    service's resume floor; None leaves both out.
     """
 
     def __init__(
         self, folder: Path | str, *, group: dist.ProcessGroup | None = None, reporter: Any = None
     ) -> None:
         self.folder, self.group = Path(folder), group
-        self._reporter, self._announcer = reporter, Announcer(reporter)
+        self._announcer = Announcer(reporter)
+        self._resumed_from: int | None = None
 
     def path(self, step: int) -> Path:
         """Give the file of the state saved after a step."""
@@ -59,17 +69,18 @@ class Checkpoints:
         """
         path = self.path(step)
         whole = {"step": step, "tags": dict(tags), "state": dict(state)}
-        self._decided(lambda: _write(path, whole))
+        self._decided(lambda: self._write(path, whole))
         self._announcer.tell("checkpoint", step, str(path), dict(tags))
         return path
 
     def latest_safe(self) -> Path | None:
-        """Choose where to resume, the same on every rank; None where no state is left to.
+        """Choose where to resume, the same on every rank; None means to begin anew.
 
-        Rank 0 looks at the folder, its hold marker and, within a bound, the service's resume
-        floor, and tells the others. Every rank must call it.
+        That is the newest state that neither a hold of an alarm nor the service's resume floor
+        forbids; the service is asked for 3 s at most. Rank 0 chooses, every rank must call it.
+        Raises `CheckpointError` on every rank where the folder or its hold cannot be read.
         """
-        chosen = self._decided(self._choose)
+        chosen, self._resumed_from = self._decided(self._choose)
         return None if chosen is None else Path(chosen)
 
     def load(self, path: Path, map_location: Any = "cpu") -> Saved:
@@ -86,9 +97,19 @@ class Checkpoints:
                 found[int(name[1])] = path
         return dict(sorted(found.items()))
 
-    def _choose(self) -> str | None:
-        saved = self.steps()
-        return str(saved[max(saved)]) if saved else None
+    def _choose(self) -> tuple[str | None, int]:
+        floor = self._announcer.tell("resume_floor")
+        choice = choose(map(_as_rule, self.steps().items()), self.folder, floor)
+        _log.warning("resuming: %s", choice.why)
+        found = choice.checkpoint
+        return (None, BEFORE_ALL) if found is None else (found.uri, found.step)
+
+    def _write(self, path: Path, whole: Mapping[str, Any]) -> None:
+        write_whole(path, whole)
+        passed = [step for step in whole["tags"].values() if step is not None]
+        if self._resumed_from is not None and passed:
+            # Beyond a window, and checked there: later restarts need not go back before it again.
+            leave_behind(self.folder, self._resumed_from, min(passed), "rank 0")
 
     def _decided(self, decide: Any) -> Any:
         """Let rank 0 decide and give every rank its answer, or its error."""
@@ -104,7 +125,8 @@ class Checkpoints:
         return outcome[0]
 
 
-def _write(path: Path, whole: Mapping[str, Any]) -> None:
+def write_whole(path: Path, whole: Mapping[str, Any]) -> None:
+    """Write a file that is either not there or whole, also after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -120,3 +142,9 @@ def _write(path: Path, whole: Mapping[str, Any]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _as_rule(saved: tuple[int, Path]) -> Checkpoint:
+    step, path = saved
+    at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return Checkpoint(step, str(path), saved_at=at, committed=True)

@@ -52,7 +52,7 @@ def begin(
 
 def _agree_on_the_attempt(announcer: Announcer, group: dist.ProcessGroup | None) -> None:
     """Let every rank report under rank 0's count of starts: nodes may have counted differently."""
-    told: list[Any] = [announcer.attempt]
+    told: list[Any] = [announcer.tell("identity")]
     dist.broadcast_object_list(told, src=global_rank(0, group), group=group)
     if told[0] is not None:
         announcer.tell("adopt", *told[0])

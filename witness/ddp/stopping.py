@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from witness.ddp.alarms import Alarm, SilentCorruption, in_words
 from witness.ddp.announcing import Announcer
 from witness.ddp.determinism import deterministic
 from witness.ddp.replay import Work
+from witness.report.hold import write_hold
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +53,19 @@ class Stopping:
         return alarm
 
     def _hold(self, alarm: Alarm) -> None:
-        """Leave the marker that keeps a restarted job from resuming inside the window."""
+        """Leave the marker that keeps a restarted job from resuming inside the window.
+
+        One rank a node does, in case nodes do not share the folder; nobody goes on before all have.
+        """
+        if self._checkpoints is not None and os.environ.get("LOCAL_RANK", "0") == "0":
+            try:
+                write_hold(self._checkpoints, alarm, self._announcer.envelope)
+            except Exception:
+                _log.exception("the hold marker could not be left in %s", self._checkpoints)
+        try:
+            dist.barrier(self._group)
+        except Exception:
+            _log.warning("a rank is gone after the alarm", exc_info=True)
 
     def _try_again(self, alarm: Alarm, deterministic_kernels: bool) -> None:
         chosen = trials(alarm, self._rows, self._limits.suspects)
@@ -66,14 +80,8 @@ class Stopping:
             # A rank that died now costs the counts, not the alarm.
             _log.warning("the suspects could not be tried again", exc_info=True)
         for one in self.counts:
-            _log.error(
-                "rank %d got step %d wrong in %d of %d replays beside ranks %s",
-                one.suspect,
-                alarm["step"],
-                one.wrong,
-                one.replays,
-                one.witnesses,
-            )
+            if dist.get_rank(self._group) == 0:
+                _log.error("step %d again: %s", alarm["step"], one)
             self._announcer.tell(
                 "replays", alarm["step"], one.suspect, list(one.witnesses), one.replays, one.wrong
             )
