@@ -19,6 +19,7 @@ from witness.ddp.announcing import Announcer
 from witness.ddp.applying import Update
 from witness.ddp.call_order import CallOrder
 from witness.ddp.determinism import deterministic
+from witness.ddp.further_audits import further_audits
 from witness.ddp.gradients import LocalGradients
 from witness.ddp.replay import Work, own_words
 from witness.ddp.ring_audit import RingResult, confirm, ring_audit
@@ -190,14 +191,18 @@ class Guard:
         with deterministic() if with_grads else nullcontext():
             ring = ring_audit(self.work, own, self.step, offset, with_grads, self.group)
             if named or ring.pairs:
-                return self._compute_alarm(named, ring, with_grads)
+                return self._compute_alarm(named, ring, own, with_grads)
         if self.schedule.is_audit(self.step):
             self.last_audit = self.step
             self._passed("ring", mode=self._kernel_mode, peer_offset=offset)
         return None
 
-    def _compute_alarm(self, named: list[int], ring: RingResult, with_grads: bool) -> Alarm:
+    def _compute_alarm(
+        self, named: list[int], ring: RingResult, own: Tensor, with_grads: bool
+    ) -> Alarm:
         verdicts = confirm(self.work, ring.ambiguous, ring, self.step, with_grads, self.group)
+        base = self.schedule.peer_offset
+        further = further_audits(self.work, own, ring, self.step, base, with_grads, self.group)
         return self._alarm(
             "compute",
             nonfinite=named,
@@ -206,6 +211,7 @@ class Guard:
             verdicts=verdicts,
             peer_offset=ring.offset,
             digests=ring.digests,
+            **({"further_audits": further} if further else {}),
         )
 
     def _compare(self) -> Alarm | None:
