@@ -12,10 +12,14 @@ _gather: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_
 
 
 def gather(words: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
-    """Collect one tensor of equal shape from every rank of the group: shape [ranks, *shape]."""
+    """Collect one tensor of equal shape from every rank of the group: shape [ranks, *shape].
+
+    Every rank of the group must call it. The result lies on the tensor's device.
+    """
     size = dist.get_world_size(group)
     out = words.new_empty((size, *words.shape))
-    _gather(out.view(size * max(words.numel(), 1)), words.contiguous().view(-1), group=group)
+    if words.numel():
+        _gather(out.view(size * words.numel()), words.contiguous().view(-1), group=group)
     return out
 
 
@@ -29,3 +33,25 @@ def any_rank(flag: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
 def global_rank(position: int, group: dist.ProcessGroup | None = None) -> int:
     """Give the global rank at a position of the group."""
     return position if group is None else dist.get_global_rank(group, position)
+
+
+def global_ranks(group: dist.ProcessGroup | None = None) -> list[int]:
+    """List the global ranks of the group in the order of their positions."""
+    return [global_rank(position, group) for position in range(dist.get_world_size(group))]
+
+
+def collectives_issued(*groups: dist.ProcessGroup | None) -> tuple[int, ...]:
+    """Count the collectives that this rank began so far: on the whole job, then on each group.
+
+    A backend that does not count gives zeros, so that a difference is a proof and equality is none.
+    Collectives on other groups are not seen.
+    """
+    return tuple(_count(group) for group in (None, *groups))
+
+
+def _count(group: dist.ProcessGroup | None) -> int:
+    counted: Any = dist.group.WORLD if group is None else group
+    try:
+        return int(counted._get_sequence_number_for_group())
+    except RuntimeError:
+        return 0

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
+from witness.ddp.buffers import StepBuffers, Values
+from witness.ddp.collectives import collectives_issued
 from witness.ddp.fingerprints import fingerprints
+from witness.ddp.gradients import VERSION
+from witness.ddp.randomness import seed_all, untouched
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_REENTRANT = "Checkpointing is not compatible with .grad()"
+
+
+class ReplayError(RuntimeError):
+    """A step could not be computed again, on the ranks that the message names."""
+
+
+class CollectiveInReplayError(ReplayError):
+    """Forward or backward exchanges data between ranks, so that no rank can compute it alone."""
 
 
 @dataclass(slots=True)
@@ -20,10 +33,13 @@ class Work:
     """How to compute a step again.
 
     `module` is the model without its DDP wrapper: a replay must not start a collective.
-    `compute_loss(module, batch)` gives what `backward` is called on, before any scaling; its random
-    numbers must depend on step and rank alone. `rebuild(step, rank)` gives exactly the micro-batch
-    that rank trained on, or a sequence of `micro_batches` of them where that is more than 1.
-    `scale` is what the loss goes through before `backward`, None for nothing.
+    `compute_loss(module, batch)` gives what `backward` is called on, before any scaling, autocast
+    included; its random numbers must depend on the batch alone, or `seed` be given. `rebuild(step,
+    rank)` gives exactly the micro-batch that the rank of this global number trained on, or a
+    sequence of `micro_batches` of them where that is more than 1. `scale` is what the loss goes
+    through before `backward`, None for nothing. `group` is the DDP model's process group, None for
+    all ranks. `seed` not None seeds all generators of a step from it, the step and the rank.
+    `by_backward` is set where the autograd graph only allows that (reentrant checkpoints).
     """
 
     module: nn.Module
@@ -32,15 +48,44 @@ class Work:
     rebuild: Callable[[int, int], Any]
     micro_batches: int = 1
     scale: Callable[[Tensor], Tensor] | None = None
-    buffers: dict[str, Tensor] = field(default_factory=dict)
+    group: dist.ProcessGroup | None = None
+    seed: int | None = None
+    by_backward: bool = False
+    buffers: StepBuffers = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Watch the module for the beginning of a step."""
+        self.buffers = StepBuffers(self.module)
 
     def remember_buffers(self) -> None:
-        """Keep the buffers as they are before a step's forward, so that a replay starts there."""
-        self.buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        """Have the buffers kept as they are when the coming forward begins, for its replay."""
+        self.buffers.remember()
+
+    def begin(self, step: int, rank: int) -> None:
+        """Prepare this rank's own forward of a step: buffers, and generators where seeded."""
+        self.remember_buffers()
+        if self.seed is not None:
+            seed_all(self.seed, step, rank)
+
+    def names(self) -> list[str]:
+        """Name the trained parameters in the order of `params`."""
+        named = {id(param): name for name, param in self.module.named_parameters()}
+        return [named.get(id(param), f"parameter {row}") for row, param in enumerate(self.params)]
+
+
+def refuse_exchange(module: nn.Module) -> None:
+    """Raise `CollectiveInReplayError` for layers that are known to exchange data between ranks."""
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.SyncBatchNorm):
+            raise CollectiveInReplayError(
+                f"{name or 'the model'} is a SyncBatchNorm, whose result depends on every rank's "
+                "batch: a step cannot be replayed. Use BatchNorm, or switch audits off "
+                "(audit_every=0)."
+            )
 
 
 def loss_words(losses: Sequence[Tensor]) -> Tensor:
-    """Give the raw bits of scalar losses, one int64 each."""
+    """Give the raw bits of scalar losses, one int64 each, on their device."""
     bits = [loss.detach().reshape(1).view(_BITS[loss.element_size()]) for loss in losses]
     return torch.cat([one.to(torch.int64) for one in bits])
 
@@ -48,56 +93,107 @@ def loss_words(losses: Sequence[Tensor]) -> Tensor:
 def own_words(losses: Sequence[Tensor], table: Tensor | None) -> Tensor:
     """Put a rank's own result into the form of a replay: loss bits, then gradient fingerprints."""
     words = loss_words(losses)
-    return words if table is None else torch.cat([words, table.flatten()])
+    return words if table is None else torch.cat([words, table.flatten().to(words.device)])
 
 
-def replay(work: Work, step: int, rank: int, with_grads: bool) -> Tensor:
+def replay(
+    work: Work, step: int, rank: int, with_grads: bool, *, buffers: Values | None = None
+) -> Tensor:
     """Compute the micro-batches of `rank` again: loss bits, then gradient fingerprints if asked.
 
-    `torch.autograd.grad` leaves `.grad` and DDP's hooks alone. Buffers and random states come back
-    as they were. Needs memory for one more set of gradients.
+    Forward runs with gradients either way, so that it takes the kernels of the step. `.grad`, DDP's
+    hooks, buffers and random generators are left as they were, also after an error. Needs memory
+    for the activations and, if asked, one more set of gradients. `buffers` are those to start
+    from where they are not this rank's own. Raises `CollectiveInReplayError` where a collective
+    was started, and whatever `rebuild`, `compute_loss` and their operators raise.
     """
-    batches = work.rebuild(step, rank)
-    losses: list[Tensor] = []
-    sums: list[Tensor | None] = []
-    with _unchanged(work):
-        for batch in batches if work.micro_batches > 1 else [batches]:
-            with torch.set_grad_enabled(with_grads):
+    before = collectives_issued(work.group)
+    try:
+        words = _replay_once(work, step, rank, with_grads, buffers)
+    except RuntimeError as error:
+        if work.by_backward or _REENTRANT not in str(error):
+            raise
+        work.by_backward = True
+        words = _replay_once(work, step, rank, with_grads, buffers)
+    if collectives_issued(work.group) != before:
+        raise CollectiveInReplayError(
+            "a collective was started while a step was computed again: compute_loss must use the "
+            "module that it is given, not the DDP model, and the model's forward must not exchange "
+            "data between ranks"
+        )
+    return words
+
+
+def _replay_once(
+    work: Work, step: int, rank: int, with_grads: bool, buffers: Values | None
+) -> Tensor:
+    devices = {param.device for param in work.params}
+    with work.buffers.swapped(buffers), untouched(devices), torch.enable_grad():
+        batches = work.rebuild(step, rank)
+        if work.micro_batches == 1:
+            batches = [batches]
+        elif len(batches) != work.micro_batches:
+            raise ReplayError(
+                f"rebuild gave {len(batches)} micro-batches of step {step}, rank {rank}, "
+                f"and {work.micro_batches} were trained on"
+            )
+        if work.seed is not None:
+            seed_all(work.seed, step, rank)
+        losses: list[Tensor] = []
+        with _Gradients(work) as gradients:
+            for batch in batches:
                 loss = work.compute_loss(work.module, batch)
-            losses.append(loss.detach())
-            if with_grads:
-                sums = _add(sums, _gradients(work, loss))
-    return own_words(losses, fingerprints(sums) if with_grads else None)
+                losses.append(loss.detach())
+                if with_grads:
+                    gradients.add(loss if work.scale is None else work.scale(loss))
+                del loss
+            sums = gradients.sums()
+        return own_words(losses, fingerprints(sums, version=VERSION) if with_grads else None)
 
 
-def _gradients(work: Work, loss: Tensor) -> tuple[Tensor | None, ...]:
-    scaled = loss if work.scale is None else work.scale(loss)
-    return torch.autograd.grad(scaled, work.params, allow_unused=True)
+class _Gradients:
+    """Adds up gradients in the order of the micro-batches, as `.grad` does.
 
+    Sums are made anew: one gradient may be another's memory, or a view that repeats elements.
+    """
 
-def _add(sums: list[Tensor | None], more: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Accumulate in the order of the micro-batches, as `.grad` does."""
-    if not sums:
-        return list(more)
-    both = zip(sums, more, strict=True)
-    return [new if old is None else old if new is None else old.add_(new) for old, new in both]
+    def __init__(self, work: Work) -> None:
+        self._params, self._by_backward = work.params, work.by_backward
+        self._sums: list[Tensor | None] = [None] * len(work.params)
+        self._aside: list[Tensor | None] = []
 
+    def __enter__(self) -> _Gradients:
+        if self._by_backward:
+            hooked = [p for p in self._params if getattr(p, "_post_accumulate_grad_hooks", None)]
+            if hooked:
+                raise ReplayError(
+                    "parameters have hooks that run after their gradient: a replay through "
+                    "reentrant checkpoints would run them; use use_reentrant=False"
+                )
+            # DDP's own hooks only count between a forward of the wrapper and its backward.
+            self._aside = [param.grad for param in self._params]
+            self._set([None] * len(self._params))
+        return self
 
-@contextmanager
-def _unchanged(work: Work) -> Iterator[None]:
-    """Start from the step's own buffers; put buffers and random states back afterwards."""
-    after = {name: buffer.clone() for name, buffer in work.module.named_buffers()}
-    devices = sorted({param.device.index for param in work.params if param.device.type == "cuda"})
-    with torch.random.fork_rng(devices=devices):
-        try:
-            _set_buffers(work.module, work.buffers)
-            yield
-        finally:
-            _set_buffers(work.module, after)
+    def __exit__(self, *exc: object) -> None:
+        if self._by_backward:
+            self._set(self._aside)
 
+    def add(self, loss: Tensor) -> None:
+        if self._by_backward:
+            loss.backward()  # type: ignore[no-untyped-call]
+            return
+        more: Sequence[Tensor | None] = torch.autograd.grad(loss, self._params, allow_unused=True)
+        self._sums = [
+            new if old is None else old if new is None else old + new
+            for old, new in zip(self._sums, more, strict=True)
+        ]
 
-@torch.no_grad()
-def _set_buffers(module: nn.Module, values: dict[str, Tensor]) -> None:
-    for name, buffer in module.named_buffers():
-        if name in values:
-            buffer.copy_(values[name])
+    def sums(self) -> list[Tensor | None]:
+        if self._by_backward:
+            return [param.grad for param in self._params]
+        return self._sums
+
+    def _set(self, grads: list[Tensor | None]) -> None:
+        for param, grad in zip(self._params, grads, strict=True):
+            param.grad = grad

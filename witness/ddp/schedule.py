@@ -1,8 +1,12 @@
 """On which steps does which check run, and at which peer offset?"""
 
 from dataclasses import dataclass
+from math import gcd
 
 from witness.rules.topology import ring_length
+
+LONG_RING = 5
+"""From this many nodes on a ring has room for two faulty GPUs between healthy ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,32 @@ class Schedule:
     def offset(self, step: int, world_size: int) -> int:
         """Give how far the target lies ahead of its replayer on this step.
 
-        Multiples of `peer_offset` take turns over the audits, as far as replayer, target and third
-        rank stay on three nodes and the comparison is not the one of a smaller multiple reversed.
+        Multiples of `peer_offset` take turns over the audits. One that would leave rings of fewer
+        than five nodes has no turn: on short rings two faulty GPUs can make a healthy one look
+        guilty.
         """
-        if not self.rotate or not self.audit_every or world_size % self.peer_offset:
+        if not self.rotate or not self.audit_every:
             return self.peer_offset
         nodes = ring_length(world_size, self.peer_offset)
-        turns = [m for m in range(1, (nodes + 1) // 2) if 2 * m % nodes] or [1]
+        turns = [m for m in self._multiples(world_size) if nodes // gcd(m, nodes) >= LONG_RING]
+        if not turns:
+            return self.peer_offset
         return self.peer_offset * turns[step // self.audit_every % len(turns)]
+
+    def offsets(self, world_size: int) -> tuple[int, ...]:
+        """List every multiple of `peer_offset` that compares with peers of its own, itself first.
+
+        Replayer, target and third rank are on three nodes, and it is not a smaller multiple walked
+        the other way round. More than one only from five nodes on.
+        """
+        multiples = self._multiples(world_size) or [1]
+        return tuple(self.peer_offset * multiple for multiple in multiples)
+
+    def _multiples(self, world_size: int) -> list[int]:
+        if world_size % self.peer_offset:
+            return []
+        nodes = world_size // self.peer_offset
+        return [m for m in range(1, (nodes + 1) // 2) if 2 * m % nodes]
 
     def advice(self) -> tuple[str, ...]:
         """Say in sentences what this schedule gives away."""
