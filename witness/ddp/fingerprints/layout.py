@@ -5,7 +5,8 @@ The order is the logical row-major one, so a transposed view and its copy read t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +18,71 @@ WORD_BYTES = 4
 BLOCK_BYTES = 64 << 20
 # Blocks begin at a multiple of this many rows, hence at a whole word for elements of any size.
 ROWS = 4
+# Element sizes of the dtypes whose contiguous tensors can be read where they lie.
+_PLAIN = {
+    dtype: dtype.itemsize
+    for name, dtype in vars(torch).items()
+    if isinstance(dtype, torch.dtype)
+    and dtype.itemsize in INTEGERS
+    and not dtype.is_complex
+    and not name.startswith("q")
+}
+_OWN_TYPES = (Tensor, torch.nn.Parameter)
+TABLE_COLUMNS = 5
+
+
+def tables(
+    tensors: Sequence[Tensor | None],
+    start: int = 0,
+    held_bytes: int = BLOCK_BYTES,
+    whole: bool = False,
+) -> Iterator[tuple[array[int], list[Tensor]]]:
+    """Give tables of where the tensors lie, for code that reads memory itself.
+
+    A row of TABLE_COLUMNS int64: address, element count, element size, index of the first element,
+    place in `tensors`. One table takes all tensors that can be read in place; copies of the others
+    are held in the list beside it, and a table ends when they reach about `held_bytes`; a tensor
+    larger than that comes in several rows, with `whole` it does not. Both must be kept until the
+    memory has been read. Raises ValueError where no memory lies behind a tensor.
+    """
+    table, kept, held = array("q"), list[Tensor](), 0
+    for place, tensor in enumerate(tensors):
+        if tensor is None:
+            continue
+        if _in_place(tensor):
+            _enter(table, tensor, start, place)
+            continue
+        integers = as_integers(tensor)
+        if whole:
+            integers = integers.contiguous()
+        for block, first in blocks(integers, held_bytes):
+            _enter(table, block, start + first, place)
+            kept.append(block)
+            held += block.numel() * block.element_size()
+            if held >= held_bytes:
+                yield table, kept
+                table, kept, held = array("q"), [], 0
+    if table:
+        yield table, kept
+
+
+def _in_place(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in _OWN_TYPES
+        and tensor.dtype in _PLAIN
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and not tensor.is_neg()
+    )
+
+
+def _enter(table: array[int], row: Tensor, first: int, place: int) -> None:
+    count, address = row.numel(), row.data_ptr()
+    if not count:
+        return
+    if not address:
+        raise ValueError(f"no memory lies behind a tensor of {count} elements")
+    table.extend((address, count, _PLAIN[row.dtype], first, place))
 
 
 def as_integers(tensor: Tensor) -> Tensor:
