@@ -203,6 +203,7 @@ class Guard:
         verdicts = confirm(self.work, ring.ambiguous, ring, self.step, with_grads, self.group)
         base = self.schedule.peer_offset
         further = further_audits(self.work, own, ring, self.step, base, with_grads, self.group)
+        more: dict[str, Any] = {"further_audits": further} if further else {}
         return self._alarm(
             "compute",
             nonfinite=named,
@@ -211,7 +212,7 @@ class Guard:
             verdicts=verdicts,
             peer_offset=ring.offset,
             digests=ring.digests,
-            **({"further_audits": further} if further else {}),
+            **more,
         )
 
     def _compare(self) -> Alarm | None:
