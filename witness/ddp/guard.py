@@ -18,10 +18,13 @@ from witness.ddp.alarms import Alarm
 from witness.ddp.announcing import Announcer
 from witness.ddp.applying import Update
 from witness.ddp.call_order import CallOrder
-from witness.ddp.determinism import deterministic
+from witness.ddp.collectives import global_ranks
+from witness.ddp.determinism import advice, deterministic
+from witness.ddp.divergent import as_keys
 from witness.ddp.further_audits import further_audits
 from witness.ddp.gradients import LocalGradients
-from witness.ddp.replay import Work, own_words
+from witness.ddp.placement import in_job_numbers
+from witness.ddp.replay import Work, no_batch, own_words, refuse_exchange
 from witness.ddp.ring_audit import RingResult, confirm, ring_audit
 from witness.ddp.schedule import Schedule
 from witness.ddp.stopping import Stopping
@@ -56,6 +59,7 @@ class Guard:
         scaler: Any = None,
         checkpoints: Any = None,
         independent_nodes: bool = True,
+        seed: int | None = None,
         after_alarm: AfterAlarm | None = None,
     ) -> None:
         """Attach to the model and check the placement of the ranks; a collective call.
@@ -65,7 +69,8 @@ class Guard:
         `micro_batches` where that is more than 1; None where nobody can, and then nothing is
         replayed and the schedule must have no audits. `reporter` None tells nobody. `checkpoints`
         is the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
-        run where ranks share nodes, for trials.
+        run where ranks share nodes, for trials. `seed` seeds all generators of every step from
+        it, the step and the rank, so that dropout is replayed without being asked for.
         """
         if rebuild_batch is None and schedule.audit_every:
             raise ValueError("audits need rebuild_batch: give it, or Schedule(audit_every=0)")
@@ -79,10 +84,16 @@ class Guard:
             model.module,
             self.gradients.params,
             compute_loss,
-            rebuild_batch or _no_batch,
+            rebuild_batch or no_batch,
             micro_batches,
             self._update.scale,
+            group,
+            seed,
         )
+        if schedule.audit_every:
+            refuse_exchange(model.module)
+            start.advise(advice(self._device, schedule.deterministic_audits), group)
+        self._skipped = nonfinite.SkippedSteps()
         self._stopping = Stopping(
             self.work,
             self._announcer,
@@ -115,7 +126,7 @@ class Guard:
         with self._order.forward(step):
             self._announcer.step_began()
             self.gradients.reset(record=self._deterministic)
-            self.work.remember_buffers()
+            self.work.begin(step, dist.get_rank())
             with deterministic() if self._deterministic else nullcontext():
                 yield
 
@@ -133,20 +144,27 @@ class Guard:
 
     def inspect(self, *losses: Tensor) -> Alarm | None:
         """Check the step without applying it, where a framework steps the optimizer itself."""
-        self._refuse_losses(losses)
+        self.work.refuse_losses(losses)
         self._order.inspected()
-        grads = [p.grad for p in self.gradients.params if p.grad is not None]
-        own, self._norm = self.gradients.norm(), torch.nn.utils.get_total_norm(grads)
+        own = self.gradients.norm()
+        self._norm = nonfinite.reduced_norm(self.gradients.params)
         flagged = bool(nonfinite.flag(own, self._norm, self.group).item())
-        if not flagged:
+        named = nonfinite.Named()
+        if flagged:
+            named = nonfinite.name_ranks(own, self._norm, self.group)
+        else:
             self._passed("nonfinite")
-        elif self._update.scaled:
+        if self._update.scaled:
             # What overflows under a scaler is skipped by it, and proves nothing.
-            flagged = False
-        named = nonfinite.nonfinite_ranks(own, self.group) if flagged else []
-        alarm = self._ring(named, losses) if named or self.schedule.is_audit(self.step) else None
-        if alarm is None and flagged:
-            alarm = self._alarm("reduced gradient")
+            self._skipped.note(flagged, named.own)
+            named = nonfinite.Named()
+        return self._judge(named, losses)
+
+    def _judge(self, named: nonfinite.Named, losses: tuple[Tensor, ...]) -> Alarm | None:
+        due = named.own or self.schedule.is_audit(self.step)
+        alarm = self._ring(named.own, losses) if due else None
+        if alarm is None and named.reduced:
+            alarm = self._alarm("reduced gradient", reduced_nonfinite=named.reduced)
         return None if alarm is None else self._stop(alarm)
 
     def after_update(self) -> Alarm | None:
@@ -192,6 +210,7 @@ class Guard:
             ring = ring_audit(self.work, own, self.step, offset, with_grads, self.group)
             if named or ring.pairs:
                 return self._compute_alarm(named, ring, own, with_grads)
+        ring.raise_failed()
         if self.schedule.is_audit(self.step):
             self.last_audit = self.step
             self._passed("ring", mode=self._kernel_mode, peer_offset=offset)
@@ -212,30 +231,41 @@ class Guard:
             verdicts=verdicts,
             peer_offset=ring.offset,
             digests=ring.digests,
+            replay_failed=ring.failed,
+            **as_keys(ring.differing.rows, self.work.names()),
             **more,
         )
 
     def _compare(self) -> Alarm | None:
-        result = find_divergent(list(self.work.module.parameters()), self.group)
+        params = dict(self.work.module.named_parameters())
+        result = find_divergent(list(params.values()), self.group)
         done = self._order.done
         if result.diverged:
             applied = done >= self.start_step
+            keys = as_keys(result.tensors, list(params))
             return self._stop(
-                self._alarm("weights", applied, suspects=result.suspects, digests=result.digests)
+                self._alarm(
+                    "weights", applied, suspects=result.suspects, digests=result.digests, **keys
+                )
             )
         self.last_weights = done if done >= 0 else None
         self._passed("weights")
         return None
 
     def _alarm(self, check: str, applied: bool = False, **more: Any) -> Alarm:
-        more.setdefault("peer_offset", self.schedule.peer_offset)
+        offset = more.pop("peer_offset", self.schedule.peer_offset)
+        ranks = global_ranks(self.group)
+        world_size, ahead = in_job_numbers(ranks, offset, dist.get_world_size())
+        if ahead is None:
+            more.pop("digests", None)
         return alarms.document(
             check,
             self.step,
             self.start_step,
             self.tags(),
             update_applied=applied,
-            world_size=dist.get_world_size(self.group),
+            world_size=world_size,
+            peer_offset=ahead,
             kernel_mode=self._kernel_mode,
             schedule=self.schedule.as_document(self.start_step),
             **more,
@@ -245,6 +275,10 @@ class Guard:
         self._order.stop(f"{alarm['check']}, step {alarm['step']}")
         self._update.drop()
         return self._stopping.stop(alarm, self._deterministic)
+
+    @property
+    def _device(self) -> torch.device:
+        return self.gradients.params[0].device
 
     @property
     def _deterministic(self) -> bool:
@@ -257,15 +291,3 @@ class Guard:
     def _passed(self, check: str, **how: Any) -> None:
         gpus, took = dist.get_world_size(self.group), self._announcer.step_time_s
         self._announcer.tell("passed", check, self.step, gpus=gpus, step_time_s=took, **how)
-
-    def _refuse_losses(self, losses: tuple[Tensor, ...]) -> None:
-        wanted = self.work.micro_batches
-        if len(losses) != wanted or any(loss.numel() != 1 for loss in losses):
-            raise ValueError(
-                f"update() takes the scalar loss of each of the step's {wanted} micro-batches, "
-                f"and got {[tuple(loss.shape) for loss in losses]}"
-            )
-
-
-def _no_batch(step: int, rank: int) -> Any:
-    raise LookupError(f"nobody said how to rebuild step {step} of rank {rank}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from witness.ddp.collectives import any_rank, gather, global_ranks
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,8 @@ class Named:
     `reduced` then says whether it reached all, or sits in the copies of some.
     """
 
-    own: list[int]
-    reduced: list[int]
+    own: list[int] = field(default_factory=list)
+    reduced: list[int] = field(default_factory=list)
 
 
 def reduced_norm(params: Sequence[nn.Parameter]) -> Tensor:
@@ -67,7 +70,7 @@ def nonfinite_ranks(own_norm: Tensor, group: dist.ProcessGroup | None = None) ->
 
 
 class SkippedSteps:
-    """Counts the steps that a gradient scaler skips, to notice a rank that overflows alone.
+    """Watches the steps that a gradient scaler skips, to notice a rank that overflows alone.
 
     Overflow is normal while the scaler looks for its scale, and then most ranks overflow together.
     One rank alone, step after step, may be a faulty GPU, or data that only this rank sees.
@@ -78,19 +81,24 @@ class SkippedSteps:
         self._alone: int | None = None
         self._count = 0
 
-    def applied(self) -> None:
-        """Note a step that was not skipped."""
-        self._alone, self._count = None, 0
+    def note(self, skipped: bool, ranks: Sequence[int]) -> int | None:
+        """Note a step and whose own gradients overflowed; the same on every rank.
 
-    def skipped(self, ranks: Sequence[int]) -> int | None:
-        """Note a skipped step and whose own gradients overflowed.
-
-        Gives the rank that was alone in each of the last `limit` steps, once; None otherwise.
+        Gives, and logs as a warning, the rank that was alone in each of the last `limit` skipped
+        steps, none applied between them; once. None otherwise.
         """
-        alone = ranks[0] if len(ranks) == 1 else None
+        alone = ranks[0] if skipped and len(ranks) == 1 else None
         self._count = self._count + 1 if alone is not None and alone == self._alone else 1
         self._alone = alone
-        return alone if alone is not None and self._count == self._limit else None
+        if alone is None or self._count != self._limit:
+            return None
+        _log.warning(
+            "rank %d alone had gradients that are no numbers in %d skipped steps in a row: its GPU "
+            "may be faulty, or its data unlike the others'",
+            alone,
+            self._count,
+        )
+        return alone
 
 
 def _wide(grad: Tensor) -> torch.dtype:

@@ -109,6 +109,24 @@ def independent_offsets(rows: Rows, offsets: Iterable[int]) -> tuple[int, ...]:
     return tuple(offset for offset in offsets if offset % size and not topology.problems(offset))
 
 
+def in_job_numbers(ranks: Sequence[int], offset: int, world_size: int) -> tuple[int, int | None]:
+    """Say a group's ring in the numbers of the whole job: its size, and how far a target lies.
+
+    `ranks` are the group's global ranks by position, `offset` counts positions. The offset is None
+    where the group's ranks do not lie evenly, so that no one number gives every target.
+    """
+    size = len(ranks)
+    if list(ranks) == list(range(size)):
+        return size, offset
+    ahead = (ranks[offset % size] - ranks[0]) % world_size
+    members = set(ranks)
+    for position, rank in enumerate(ranks):
+        meant, target = (rank + ahead) % world_size, ranks[(position + offset) % size]
+        if meant != target and meant in members:
+            return world_size, None
+    return world_size, ahead
+
+
 def _topology(rows: Rows) -> Topology:
     places = [Place(row["rank"], row.get("node"), row.get("instance_id")) for row in rows]
     return Topology.from_places(places, len(rows))

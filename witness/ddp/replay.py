@@ -67,10 +67,23 @@ class Work:
         if self.seed is not None:
             seed_all(self.seed, step, rank)
 
+    def refuse_losses(self, losses: Sequence[Tensor]) -> None:
+        """Raise ValueError unless there is one scalar loss a micro-batch."""
+        if len(losses) != self.micro_batches or any(loss.numel() != 1 for loss in losses):
+            raise ValueError(
+                f"update() takes the scalar loss of each of the step's {self.micro_batches} "
+                f"micro-batches, and got {[tuple(loss.shape) for loss in losses]}"
+            )
+
     def names(self) -> list[str]:
         """Name the trained parameters in the order of `params`."""
         named = {id(param): name for name, param in self.module.named_parameters()}
         return [named.get(id(param), f"parameter {row}") for row, param in enumerate(self.params)]
+
+
+def no_batch(step: int, rank: int) -> Any:
+    """Stand for `rebuild` where nobody can: raise LookupError."""
+    raise LookupError(f"nobody said how to rebuild step {step} of rank {rank}")
 
 
 def refuse_exchange(module: nn.Module) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import torch.distributed as dist
@@ -42,12 +43,17 @@ def begin(
         gpus_per_node=int(per_node) if per_node.isdigit() else None,
         peer_offset=schedule.peer_offset,
     )
-    if dist.get_rank(group) == 0:
-        for sentence in schedule.advice():
-            _log.warning("schedule: %s", sentence)
+    advise([f"schedule: {sentence}" for sentence in schedule.advice()], group)
     if schedule.audit_every and independent_nodes:
         _check(rows, schedule, group)
     return rows
+
+
+def advise(sentences: Iterable[str], group: dist.ProcessGroup | None) -> None:
+    """Log each sentence as a warning, on the group's first rank."""
+    if dist.get_rank(group) == 0:
+        for sentence in sentences:
+            _log.warning("%s", sentence)
 
 
 def _agree_on_the_attempt(announcer: Announcer, group: dist.ProcessGroup | None) -> None:
