@@ -34,6 +34,7 @@ class Options:
     adopt_every_s: float = 60.0
     in_memory: int = 1_000  # documents that no disk would take
     in_memory_bytes: int = 64 * 1024 * 1024
+    lines_in_memory_bytes: int = 8 * 1024 * 1024  # of documents that lie on disk as well
     load_wait_s: float = 5.0
     hold_directory: Path | None = None  # where the checkpoints lie
     sinks: tuple[Sink, ...] = ()
@@ -122,6 +123,10 @@ class Delivery:
     def _keep(self, entry: Entry) -> None:
         try:
             self._spool.keep(entry)
+            if self._poster is None:
+                self._outbox.settle(entry, "kept")
+            else:
+                self._outbox.forget_lines(self._options.lines_in_memory_bytes)
         except OSError as error:
             self._health.failed("writing to the spool", error)
             shed = self._outbox.shed(self._options.in_memory, self._options.in_memory_bytes)
@@ -177,7 +182,7 @@ class Delivery:
         for entry in lost:
             self._keep(entry)  # the disk may take it by now
         self._spool.close()
-        self._outbox.begin_in_child()
+        self._outbox.clear()
         self._adopted_at = None
 
 

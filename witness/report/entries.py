@@ -94,11 +94,25 @@ class Outbox:
             self.changed.notify_all()
 
     def settle(self, entry: Entry, how: str) -> None:
-        """Take out an entry that needs nothing more."""
+        """Say that an entry needs nothing more; it leaves when next somebody looks."""
         with self.changed:
             entry.gone = entry.gone or how
-            if entry in self._entries:
-                self._entries.remove(entry)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self.changed:
+            self._entries.clear()
+
+    def forget_lines(self, size: int) -> None:
+        """Leave lines to their files while more than so many bytes are in memory."""
+        with self.changed:
+            held = sum(one.in_memory for one in self._entries)
+            for one in self._entries:
+                if held <= size:
+                    return
+                held -= one.in_memory
+                one.forget_line()
+                held += one.in_memory
 
     def waiting(self) -> list[Entry]:
         """List what waits, in the order of sending."""

@@ -20,7 +20,7 @@ from typing import Any
 from witness import wire
 from witness.report import durable
 from witness.report.resume_floor import ResumeFloor
-from witness.rules.resume import Checkpoint, newest_before, tainted
+from witness.rules.resume import Checkpoint, newest_before
 from witness.rules.suspect_window import reported_window
 from witness.wire import Envelope
 
@@ -183,10 +183,18 @@ def window_of(alarm: Mapping[str, Any]) -> tuple[int, int]:
     return reported_window(str(alarm.get("check")), step, start, *passes) or (step, step)
 
 
-def _tainted(checkpoints: list[Checkpoint], hold: Hold) -> tuple[Checkpoint, ...]:
+def _tainted(checkpoints: list[Checkpoint], hold: Hold) -> list[Checkpoint]:
     """List what the alarmed run saved inside a window, and what descends from that."""
-    old = [one for one in checkpoints if not _saved_after(one, hold)]
-    return tainted(old, (hold.first, hold.last))
+    inside = [one for one in checkpoints if hold.first <= one.step <= hold.last]
+    bad = [one for one in inside if not _saved_after(one, hold)]
+    uris = {one.uri for one in bad if one.uri is not None}
+    heirs = bad
+    while heirs:
+        taken = {id(one) for one in bad}
+        heirs = [one for one in checkpoints if one.parent in uris and id(one) not in taken]
+        bad = bad + heirs
+        uris |= {one.uri for one in heirs if one.uri is not None}
+    return bad
 
 
 def _saved_after(checkpoint: Checkpoint, hold: Hold) -> bool:

@@ -166,8 +166,8 @@ class Poster:
             self._load(missing)
         ready = [(entry, entry.line()) for entry in chosen if entry.gone is None]
         for entry, line in ready:
-            if line is None:  # the disk does not answer
-                entry.not_before = time.monotonic() + self._pace.first_pause_s
+            if line is None:  # the disk does not answer, or does not let us read
+                entry.not_before = time.monotonic() + self._pace.longest_pause_s
         found = [(entry, line) for entry, line in ready if line is not None]
         return [entry for entry, _ in found], [line for _, line in found]
 

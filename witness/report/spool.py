@@ -171,7 +171,12 @@ class Spool:
             number, _, kind = file.name.rsplit(".", 1)[0].partition(".")
             if file.suffix == durable.TORN:
                 file.unlink(missing_ok=True)
-            elif kind in KINDS and number.isdigit() and file.suffix in (READY, REJECTED):
+            elif (
+                file.suffix in (READY, REJECTED)
+                and kind in KINDS
+                and number.isdigit()
+                and file.is_file()
+            ):
                 size = file.stat().st_size
                 entry = Entry(kind, int(number), path=file, size=size, adopted=True)
                 self._note(entry)
