@@ -148,7 +148,12 @@ def _left_out(series: Series) -> list[Mark]:
     return [_mark("left_out", series.times[0], series.times[-1], series.left_out)]
 
 
-def _mark(kind: MarkKind, first: float, last: float, count: int) -> Mark:
+def marked(kind: MarkKind, count: int) -> str:
+    """Say how many samples are no readings, and what they are."""
     one, many = _WORDS[kind]
+    return words.counted(count, one, many)
+
+
+def _mark(kind: MarkKind, first: float, last: float, count: int) -> Mark:
     when = at(first) if first == last else span(first, last)
-    return Mark(kind, first, last, count, f"{words.counted(count, one, many)}, {when}.")
+    return Mark(kind, first, last, count, f"{marked(kind, count)}, {when}.")

@@ -61,6 +61,12 @@ class Field:
         """Tell whether a change of this field can point at the hardware at all."""
         return self.evidence != "context"
 
+    @property
+    def title_inside(self) -> str:
+        """Give the title as it stands inside a sentence: "GPU busy", but "last Xid"."""
+        known = self.title[:2].isupper() or self.title.startswith(("NV", "PC"))
+        return self.title if known else self.title[:1].lower() + self.title[1:]
+
     def plausible(self, value: float) -> bool:
         """Tell whether hardware can report this value; False for NaN."""
         return self.low <= value <= self.high

@@ -115,6 +115,16 @@ def from_prometheus(
     return RawSeries(dict(metric), samples)
 
 
+def meant(text: str | None, known: Iterable[str]) -> str | None:
+    """Find the one UUID among `known` that a rank map's spelling means; None unless exactly one.
+
+    A short id means the one GPU that starts so. An index or a device name means none.
+    """
+    wanted = gpu_uuid(text)
+    fitting = {uuid for uuid in known if wanted.fits(uuid)}
+    return fitting.pop() if len(fitting) == 1 else None
+
+
 def scrape_interval(series: Iterable[Series]) -> float | None:
     """Estimate seconds between samples: the median over all neighbours; None below two samples.
 
