@@ -18,9 +18,10 @@ RANKS = 3
 OFF = Schedule(audit_every=0, check_every=0, peer_offset=1)
 
 
-def model() -> nn.Module:
+def model(norm: bool = False) -> nn.Module:
     torch.manual_seed(7)
-    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 16), nn.Linear(16, 4))
+    middle = nn.BatchNorm1d(16) if norm else nn.Identity()
+    return nn.Sequential(nn.Linear(8, 16), middle, nn.GELU(), nn.Linear(16, 16), nn.Linear(16, 4))
 
 
 def batch(step: int, rank: int) -> Tensor:
@@ -38,13 +39,14 @@ def guarded(
     make: Callable[[list[nn.Parameter]], torch.optim.Optimizer] | None = None,
     group: dist.ProcessGroup | None = None,
     dtype: torch.dtype = torch.float32,
+    norm: bool = False,
 ) -> Guard:
     """Build the model, its DDP wrapper, its optimizer and a guard around them."""
     # Buckets of a few hundred bytes: several a step.
-    ddp = DistributedDataParallel(model().to(dtype), process_group=group, bucket_cap_mb=0.0005)
+    ddp = DistributedDataParallel(model(norm).to(dtype), process_group=group, bucket_cap_mb=0.0005)
     params = list(ddp.module.parameters())
     optimizer = make(params) if make else torch.optim.AdamW(params, lr=0.01)
-    guard = Guard(ddp, optimizer, schedule, loss_of, batch, group=group)
+    guard = Guard(ddp, optimizer, schedule, loss_of, batch, group=group, independent_nodes=False)
     guard.ddp = ddp  # type: ignore[attr-defined]
     return guard
 
