@@ -102,6 +102,7 @@ class Guard:
             checkpoints,
             after_alarm if self._replays else replace(after_alarm or AfterAlarm(), replays=0),
         )
+        self.settle: Callable[[Alarm], Alarm] | None = None  # asked before an alarm is told
         self._order = CallOrder(start_step)
         self.last_audit: int | None = None
         self.last_weights: int | None = None
@@ -165,7 +166,7 @@ class Guard:
         alarm = self._ring(named.own, losses) if due else None
         if alarm is None and named.reduced:
             alarm = self._alarm("reduced gradient", reduced_nonfinite=named.reduced)
-        return None if alarm is None else self._stop(alarm)
+        return self.stop(alarm)
 
     def after_update(self) -> Alarm | None:
         """Compare the replicas if they are due, after the step that was inspected is applied."""
@@ -188,6 +189,15 @@ class Guard:
     def tags(self) -> dict[str, int | None]:
         """Give the tags of a checkpoint saved now: the steps of the last passes."""
         return {"last_audit_pass": self.last_audit, "last_weight_check_pass": self.last_weights}
+
+    def stop(self, alarm: Alarm | None) -> Alarm | None:
+        """Stop for an alarm, of a check beside the guard's as well; None goes through."""
+        if alarm is None:
+            return None
+        alarm = alarm if self.settle is None else self.settle(alarm)
+        self._order.stop(f"{alarm['check']}, step {alarm['step']}")
+        self._update.drop()
+        return self._stopping.stop(alarm, self._deterministic)
 
     def go_on(self, step: int) -> None:
         """Take steps again after an alarm, from `step` on, once a state from before it is restored.
@@ -243,7 +253,7 @@ class Guard:
         if result.diverged:
             applied = done >= self.start_step
             keys = as_keys(result.tensors, list(params))
-            return self._stop(
+            return self.stop(
                 self._alarm(
                     "weights", applied, suspects=result.suspects, digests=result.digests, **keys
                 )
@@ -270,11 +280,6 @@ class Guard:
             schedule=self.schedule.as_document(self.start_step),
             **more,
         )
-
-    def _stop(self, alarm: Alarm) -> Alarm:
-        self._order.stop(f"{alarm['check']}, step {alarm['step']}")
-        self._update.drop()
-        return self._stopping.stop(alarm, self._deterministic)
 
     @property
     def _device(self) -> torch.device:
