@@ -134,11 +134,13 @@ def scrape_interval(series: Iterable[Series]) -> float | None:
     return median(steps) if steps else None
 
 
-def join(raw: Iterable[RawSeries]) -> Joined:
+def join(raw: Iterable[RawSeries], interval_s: float | None = None) -> Joined:
     """Give every series to its GPU and field, and put together what a label has split.
 
     A changing pod, an error code in a label, another name of the same field: one series. Where two
     ran at the same time, the one with more samples counts, and the other fills only its holes.
+    `interval_s` is the scrape interval where it is known. Without it, it is estimated, and a label
+    that changes with nearly every sample cannot be told from a second source.
     """
     members: dict[tuple[str, int, Part], list[RawSeries]] = {}
     lost: dict[tuple[str, str], int] = {}
@@ -153,7 +155,7 @@ def join(raw: Iterable[RawSeries]) -> Joined:
         else:
             members.setdefault((uuid, known.id, _part(labels, known)), []).append(one)
     return Joined(
-        tuple(_joined(*key, members[key]) for key in sorted(members)),
+        tuple(_joined(*key, members[key], interval_s) for key in sorted(members)),
         tuple(NotJoined(name, why, count) for (name, why), count in sorted(lost.items())),
     )
 
@@ -178,12 +180,14 @@ def _part(labels: Mapping[str, str], known: Field) -> Part:
     return tuple(sorted(found.items()))
 
 
-def _joined(uuid: str, field_id: int, part: Part, members: list[RawSeries]) -> Series:
+def _joined(
+    uuid: str, field_id: int, part: Part, members: list[RawSeries], interval: float | None
+) -> Series:
     sorted_members = [
         (sorted(one.samples, key=lambda sample: sample[0]), one.labels) for one in members
     ]
     by_first = sorted(sorted_members, key=lambda one: one[0][0][0] if one[0] else 0.0)
-    times, values, left_out = _merged([samples for samples, _ in by_first])
+    times, values, left_out = _merged([samples for samples, _ in by_first], interval)
     return Series(
         uuid,
         field_id,
@@ -197,13 +201,15 @@ def _joined(uuid: str, field_id: int, part: Part, members: list[RawSeries]) -> S
 
 
 def _merged(
-    members: list[list[tuple[float, float]]],
+    members: list[list[tuple[float, float]]], interval: float | None
 ) -> tuple[list[float], list[float], int]:
     """Merge by rising time; a sample counts only where the longer series has a hole."""
     if all(before[-1][0] < after[0][0] for before, after in pairwise(filter(None, members))):
         members = [[sample for one in members for sample in one]]  # One after the other.
-    steps = [step for one in members for step in _steps([time for time, _ in one])]
-    hole = MISSED * median(steps) if steps else 0.0
+    if interval is None:
+        steps = [step for one in members for step in _steps([time for time, _ in one])]
+        interval = median(steps) if steps else 0.0
+    hole = MISSED * interval
     times: list[float] = []
     values: list[float] = []
     left_out = 0
