@@ -65,7 +65,7 @@ def metrics_of(document: Mapping[str, Any]) -> dict[str, int]:
     """
     check = document.get("check")
     nonfinite = len(document.get("nonfinite") or ()) + (check == "reduced gradient")
-    tensors = document.get("divergent_tensors", document.get("tensors"))
+    tensors = document.get("divergent_tensors")
     counted = tensors if isinstance(tensors, int) else 1
     return {
         NONFINITE: nonfinite,
