@@ -229,6 +229,25 @@ def test_a_culprit_on_three_nodes_always_carries_a_caution(topology: Topology | 
     assert finding.kind == "culprit"
 
 
+def test_further_audits_are_said_where_a_ring_shows_several_faults() -> None:
+    chain: dict[str, Any] = {"pairs": [[13, 5], [21, 13], [29, 21]], "culprits": [13, 21]}
+    at_16 = {"peer_offset": 16, "mismatched_pairs": [[13, 37], [29, 13], [21, 5], [37, 21]]}
+    job: dict[str, Any] = {"world_size": 40, "peer_offset": 8}
+    further: dict[str, dict[str, Any]] = {
+        "none": {},
+        "settled": {"further_audits": [at_16]},
+        "open": {"further_audits": [{"peer_offset": 16, "mismatched_pairs": [[13, 37]]}]},
+    }
+    said = {
+        name: found(compute(**chain, **job, **more))[0].cautions[0].text
+        for name, more in further.items()
+    }
+    assert said["none"].endswith("Audit again before any replacement.")
+    assert "leave one smallest explanation: ranks 13 and 21. A person must agree" in said["settled"]
+    assert "did not tell them apart" in said["open"]
+    assert found(compute(**chain, **job, further_audits=[at_16]))[0].blocks_replacement
+
+
 @pytest.mark.parametrize(("replicas", "expected"), [(3, ["three_replicas"]), (4, [])])
 def test_a_majority_of_three_replicas_carries_a_caution(replicas: int, expected: list[str]) -> None:
     finding = only(weights(suspects=[1], world_size=replicas), layout(replicas, 1))

@@ -18,6 +18,7 @@ from witness.rules.alarm import (
     Verdict,
 )
 from witness.rules.digests import contradiction
+from witness.rules.ring import explain
 from witness.rules.setting import THREE, TWO, Setting
 from witness.rules.suspect_window import reported_window
 
@@ -113,12 +114,27 @@ def ring_cautions(setting: Setting, involved: tuple[int, ...]) -> tuple[Caution,
         text = (
             f"More than one fault in this ring ({words.counted(several, 'comparison')} "
             f"{'differs' if several == 1 else 'differ'}): some named GPUs may be healthy. "
-            "Audit again before any replacement."
+            f"{_after_further_audits(setting)}"
         )
         cautions.append(Caution("multiple_faults", text))
     if any(one.self_pair for one in rings):
         cautions.append(Caution("self_pair", CODES["self_pair"]))
     return tuple(cautions)
+
+
+def _after_further_audits(setting: Setting) -> str:
+    """Say what the job's own further audits leave open, or that there were none."""
+    alarm = setting.alarm
+    if not alarm.further_audits:
+        return "Audit again before any replacement."
+    groups = explain(alarm.audits(setting.offset), setting.world_size)
+    if not all(one.complete and len(one.sets) == 1 for one in groups):
+        return "Further audits at once did not tell them apart: audit again before any replacement."
+    faulty = sorted({rank for one in groups for rank in one.sets[0].faulty})
+    return (
+        f"Further audits at once leave one smallest explanation: {words.ranks(faulty)}. "
+        "A person must agree before any replacement."
+    )
 
 
 def culprit_cautions(setting: Setting, rank: int) -> tuple[Caution, ...]:
