@@ -30,7 +30,7 @@ def test_the_peers_of_four_nodes_are_the_published_ones() -> None:
     assert pairs["×1000, from 23"] == ((13, 5), (21, 13))
     assert pairs["×1000 on its replayer, from 23"] == ((5, 29), (13, 5))
     assert pairs["×1000 on two ranks, from 23"] == ((13, 5), (21, 13), (22, 14), (30, 22))
-    assert pairs["the same, no check on checkpoint"] == ((0, 24), (8, 0))
+    assert pairs["bit 22 of a weight, checkpoints every 5 unchecked"] == ((0, 24), (8, 0))
     once = expected["×1000, once at audit step 30"]
     assert once is not None
     assert once.verdicts == (((13, 5), 21, 13, "transient"),)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from witness.inject import Fault
+from witness.rules.topology import NODES_NEEDED
 from witness.simulate.model import Shape
 
 START, LAST = 20, 50
@@ -26,6 +27,11 @@ class Layout:
 
     nodes: int
     gpus: int
+
+    def __post_init__(self) -> None:
+        """Refuse a fleet of nothing."""
+        if self.nodes < 1 or self.gpus < 1:
+            raise ValueError(f"{self.nodes} nodes of {self.gpus} GPUs are no fleet")
 
     @property
     def world_size(self) -> int:
@@ -103,10 +109,12 @@ class Scenario:
 
 
 def scenarios(layout: Layout, shape: Shape | None = None) -> list[Scenario]:
-    """List every row for a layout of at least three nodes.
+    """List every row for a layout; raises ValueError where audits have too few nodes.
 
     The row with two faulty ranks needs them in two rings, so a layout of one GPU a node has none.
     """
+    if layout.nodes < NODES_NEEDED:
+        raise ValueError(f"audits need {NODES_NEEDED} nodes, and there are {layout.nodes}")
     rows = _Rows(layout, shape or Shape())
     return [
         *rows.forward(),
@@ -218,7 +226,7 @@ class _Rows:
                 often,
             ),
             Scenario(
-                "the same, no check on checkpoint",
+                "bit 22 of a weight, checkpoints every 5 unchecked",
                 (flip,),
                 by_ring,
                 unchecked,
