@@ -75,6 +75,10 @@ class Fault:
             raise ValueError(f"a fault needs a rank: {text!r}")
         return cls(**values)
 
+    def at(self, layer: str) -> Self:
+        """Move it to another layer."""
+        return replace(self, layer=layer)
+
     def multiply(self, factor: float = 1000.0, element: int = 0) -> Self:
         """Multiply one element."""
         return replace(self, mode="multiply", factor=factor, element=element)
@@ -138,6 +142,16 @@ class Fault:
     def sometimes(self, share: float, seed: int = 0) -> Self:
         """Let a persistent fault show in this share of its chances."""
         return replace(self, share=share, seed=seed)
+
+    def in_words(self) -> str:
+        """Say where, what and when, in a line."""
+        where = f"{self.layer or 'the model'} ({self.place})"
+        how = {"multiply": f"× {self.factor:g}", "column": f"column × {self.factor:g}"}
+        how |= {"noise": f"noise of {self.factor:g}", "flip": f"bit {self.bit} flipped"}
+        how |= {"pair": f"± {self.factor:g} on two bit patterns"}
+        when = f"once at step {self.first}" if self.single else f"from step {self.first}"
+        to = f" to {self.last}" if self.last is not None and not self.single else ""
+        return f"rank {self.rank}, {where}: {how.get(self.mode, self.mode)}, {when}{to}"
 
     def due(self, step: int) -> bool:
         """Tell whether the step is one of its steps."""

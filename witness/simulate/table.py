@@ -63,6 +63,16 @@ def as_markdown(rows: Sequence[Row]) -> str:
     return "\n".join([*head, *(_line(_cells(row)) for row in rows)]) + "\n"
 
 
+def details(alarm: Alarm) -> list[str]:
+    """Say in lines what an alarm rests on; what it does not have is left out."""
+    said = [
+        ("mismatched pairs (target, replayer)", _pairs(alarm.pairs)),
+        ("verdicts", _verdicts(alarm)),
+        ("named", _named(alarm)),
+    ]
+    return [f"  {what}: {words_}" for what, words_ in said if words_ != "–"]
+
+
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
