@@ -121,6 +121,10 @@ check-deploy: venv
 bench: venv system ## Measure speed and memory, as ratios within one run
 	@exec $(BIN)/python -m tests.bench $(ARGS)
 
+.PHONY: fault-table
+fault-table: venv ## Run every published fault on gloo processes and write docs/fault-table.md
+	@exec $(BIN)/python -m witness.simulate --table --write docs/fault-table.md $(ARGS)
+
 .PHONY: format
 format: venv ## Put the Python files and the table of settings into their one form
 	$(BIN)/ruff check --quiet --fix-only .
