@@ -99,10 +99,18 @@ class Checkpoints:
 
     def _choose(self) -> tuple[str | None, int]:
         floor = self._announcer.tell("resume_floor")
-        choice = choose(map(_as_rule, self.steps().items()), self.folder, floor)
-        _log.warning("resuming: %s", choice.why)
+        saved = [_as_rule(*one) for one in self.steps().items()]
+        choice = choose(saved, self.folder, floor)
         found = choice.checkpoint
-        return (None, BEFORE_ALL) if found is None else (found.uri, found.step)
+        step = BEFORE_ALL if found is None else found.step
+        kept_back = any(one.step > step for one in saved)
+        _log.log(
+            logging.WARNING if kept_back else logging.INFO,
+            "resuming from %s: %s",
+            "the very beginning" if found is None else f"step {step}",
+            choice.why,
+        )
+        return (None if found is None else found.uri), step
 
     def _write(self, path: Path, whole: Mapping[str, Any]) -> None:
         write_whole(path, whole)
@@ -144,7 +152,6 @@ def write_whole(path: Path, whole: Mapping[str, Any]) -> None:
         os.close(folder)
 
 
-def _as_rule(saved: tuple[int, Path]) -> Checkpoint:
-    step, path = saved
+def _as_rule(step: int, path: Path) -> Checkpoint:
     at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Checkpoint(step, str(path), saved_at=at, committed=True)
