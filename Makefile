@@ -21,7 +21,7 @@ COMPILE_ALL = $(COMPILE) pyproject.toml --extra service --group build -o $(1)req
 
 .PHONY: help
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # --- environment ---------------------------------------------------------------------------------
 # The stamps remember which lock the environment holds. The dev lock contains the runtime lock with
