@@ -125,3 +125,11 @@ def test_complex128_is_read_as_its_real_and_imaginary_part_in_turn() -> None:
         got = fingerprints([tensor, tensor.t()], version=version)
         assert got[0].tolist() == defined(as_floats, version)
         assert got[1].tolist() == defined(as_floats.transpose(0, 1), version)
+
+
+@pytest.mark.parametrize("dtype", layout.INTEGERS.values(), ids=str)
+def test_the_form_for_gpus_without_triton_gives_the_same_margins(dtype: torch.dtype) -> None:
+    matrix = drawn(dtype, (700, reference.COLUMNS), 6)
+    here, there = (reference._margins(matrix, convert=way) for way in (True, False))
+    assert torch.equal(here[0], there[0])
+    assert torch.equal(here[1], there[1])

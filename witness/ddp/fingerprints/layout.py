@@ -112,7 +112,8 @@ def blocks(integers: Tensor, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[T
     A contiguous tensor is one block and is not copied.
     """
     if integers.is_contiguous():
-        yield integers.view(-1), 0
+        # Not view(-1): a single element may keep a stride of its own, which other views refuse.
+        yield integers.as_strided((integers.numel(),), (1,)), 0
         return
     integers = integers.squeeze()
     row = integers[0].numel()

@@ -50,7 +50,8 @@ def sums(tensor: Tensor, version: int = 1, key: int = 0, start: int = 0) -> Tens
 
 def _plain_and_weighted(row: Tensor, start: int) -> Tensor:
     whole = row.numel() // COLUMNS * COLUMNS
-    by_row, by_column = _margins(row[:whole].view(-1, COLUMNS))
+    matrix = row[:whole].view(-1, COLUMNS)
+    by_row, by_column = _margins(matrix, convert=row.device.type == "cpu")
     rest = row[whole:].to(torch.int64)
     places = torch.arange(1, max(COLUMNS, by_row.numel()) + 1, dtype=torch.int64, device=row.device)
     in_row = (places[:COLUMNS] * by_column).sum() + (places[: rest.numel()] * rest).sum()
@@ -59,9 +60,9 @@ def _plain_and_weighted(row: Tensor, start: int) -> Tensor:
     return torch.stack((plain, in_row + before + plain * mixing.signed(start, 64)))
 
 
-def _margins(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the sums of the rows and of the columns, int64."""
-    if matrix.device.type != "cpu":
+def _margins(matrix: Tensor, convert: bool) -> tuple[Tensor, Tensor]:
+    """Give the sums of the rows and of the columns, int64; `convert` some rows at a time."""
+    if not convert:
         return matrix.sum(1, dtype=torch.int64), matrix.sum(0, dtype=torch.int64)
     by_row = torch.empty(matrix.shape[0], dtype=torch.int64)
     by_column = torch.zeros(COLUMNS, dtype=torch.int64)

@@ -24,7 +24,7 @@ def add_sums(
 ):
     """Add two or three sums of one program's units to the tensor's row of `out`."""
     program = tl.program_id(0).to(tl.int64)
-    item = told + 1 + tl.load(owner + program).to(tl.int64) * 4
+    item = told + 1 + tl.load(owner + program) * 4
     address = tl.load(item)
     count = tl.load(item + 1)
     unit = (program - tl.load(item + 2)) * (block * most)
