@@ -39,7 +39,7 @@ def drill(rank: int, roles: tuple[int, ...], **options: Any) -> list[dict[str, A
     for step in range(4):
         reduction.before(step)
         loss = backward(guard, step)
-        alarms.append(reduction.after())
+        alarms.append(guard.stop(reduction.after()))
         if alarms[-1] is not None:
             break
         assert guard.update(loss) is None

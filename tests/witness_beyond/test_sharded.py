@@ -61,7 +61,7 @@ def steps(
     """Train up to a step with a fault between two steps; give the alarm."""
     for step in range(last + 1):
         loss = backward(guard, step)
-        alarm = watch.before(step) or guard.update(loss) or watch.after()
+        alarm = guard.stop(watch.before(step)) or guard.update(loss) or guard.stop(watch.after())
         if alarm is not None:
             return alarm
         if between is not None:

@@ -52,9 +52,8 @@ def job(
         alarm = guard.update(backward(guard, step))
         if alarm is None:
             fault(guard, step)
-            alarm = replicas.passed(step)
+            alarm = guard.stop(replicas.passed(step))
         if alarm is not None:
-            alarm = replicas.settle(alarm)
             break
     replicas.close()
     return alarm
@@ -139,8 +138,6 @@ def another_start(made: Groups) -> dict[str, Any] | None:
     assert guard.update(backward(guard, 1)) is None
     weight_of(1, 1)(guard, 1)
     alarm = guard.check_weights()
-    assert alarm is not None
-    alarm = replicas.settle(alarm)
     assert replicas.copies == 1
     replicas.close()
     return alarm

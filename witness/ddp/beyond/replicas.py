@@ -41,10 +41,11 @@ _log = logging.getLogger(__name__)
 class Replicas:
     """Two replicas of a job with a standby; both must build it alike and make the same calls.
 
-    `passed(step)` follows every step that went well, `settle(alarm)` every alarm, `close()` ends
-    the standby. Costs on every step: a fingerprint of the reduced gradients on both replicas, and
-    one copy of these gradients sent to the standby over gloo. At a weight check: fingerprints of
-    weights and optimizer state, and a copy of both only where the standby differs.
+    The guard's own alarms are settled by themselves, before they are told. `passed(step)` follows
+    every step that went well, `close()` ends the standby. Costs on every step: a fingerprint of the
+    reduced gradients on both replicas, and one copy of these gradients sent to the standby over
+    gloo. At a weight check: fingerprints of weights and optimizer state, and a copy of both only
+    where the standby differs.
 
     Proven where a replica is named: a third GPU, given the gradients and the data that both
     replicas say they had, came to the bits of the other one. Not proven: anything where both
@@ -61,6 +62,7 @@ class Replicas:
         self.leading = dist.get_rank() == self.ranks[0]
         self.copies = 0
         self._passed_at = guard.start_step - 1
+        guard.settle = self.settle
         guard.optimizer.register_step_pre_hook(self._follow)
         words = self._words()
         if words[0] == words[1]:

@@ -39,9 +39,9 @@ WEIGHTS, STATE = range(2)
 class Standby:
     """Follows two replicas and answers them until they are done.
 
-    Built from what a replica builds: model, optimizer, `compute_loss`, `rebuild_batch`; it may load
-    the same checkpoint, else it is given a copy of the replicas' state. It needs the memory of a
-    replica, and computes an update a step.
+    Built from what a replica and its guard are built from; it may load the same checkpoint, else it
+    is given a copy of the replicas' state. It needs the memory of a replica, and computes an update
+    a step.
 
     It takes nothing on one replica's word: gradients, hyperparameters and copies of the state count
     only where both say that they are what they hold. Where they do not, `sound` is False and it
@@ -57,9 +57,12 @@ class Standby:
         link: dist.ProcessGroup,
         *,
         micro_batches: int = 1,
+        seed: int | None = None,
     ) -> None:
         params = [param for param in module.parameters() if param.requires_grad]
-        self.work = Work(module, params, compute_loss, rebuild_batch, micro_batches)
+        self.work = Work(
+            module, params, compute_loss, rebuild_batch, micro_batches, group=link, seed=seed
+        )
         self.optimizer, self.link = optimizer, link
         everybody = dist.get_process_group_ranks(link)
         self.replicas = [rank for rank in everybody if rank != dist.get_rank()]
