@@ -1,0 +1,94 @@
+"""What do the adapters of training frameworks share?"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from witness.ddp.alarms import Alarm, SilentCorruption
+from witness.ddp.leaving import EXIT_CODE
+from witness.ddp.randomness import seed_all, untouched
+
+TAGS = "witness-tags.json"
+"""The file of a checkpoint's tags: in its folder, or beside a file with its name in front."""
+
+
+class Stopped(SilentCorruption, SystemExit):
+    """Ends a framework's training; a process that catches nothing exits with code 3.
+
+    `witness.ddp.leaving.exit_on_alarm` around the training lets every rank finish its posting.
+    """
+
+    def __init__(self, alarm: Alarm) -> None:
+        super().__init__(alarm)
+        self.code = EXIT_CODE
+
+
+def stop_on(alarm: Alarm | None) -> None:
+    """Raise `Stopped` for an alarm, which is equal on every rank; do nothing for None."""
+    if alarm is not None:
+        raise Stopped(alarm)
+
+
+@dataclass(frozen=True, slots=True)
+class Micro:
+    """One micro-batch as a replay needs it: whose it is, and what else the framework passes."""
+
+    batch: Any
+    step: int
+    rank: int
+    place: int
+    extra: Any = None
+
+    def seeded(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Draw the random numbers that its own rank drew."""
+        return seeded(module, self.step, self.rank, self.place)
+
+
+@contextmanager
+def seeded(module: nn.Module, step: int, rank: int, place: int) -> Iterator[None]:
+    """Draw random numbers by step, rank and the micro-batch's place in the step.
+
+    So a replay draws them again, wherever it runs. Afterwards the generators are as before.
+    """
+    with untouched({param.device for param in module.parameters()}):
+        seed_all(place, step, rank)
+        yield
+
+
+def as_ddp(model: Any) -> DistributedDataParallel:
+    """Give the model if it is wrapped in DDP; raises TypeError where the checks cannot stand."""
+    if not isinstance(model, DistributedDataParallel):
+        raise TypeError(
+            "the checks compare replicas that hold the same weights, so the model must be wrapped "
+            f"in DistributedDataParallel on several ranks; here it is a {type(model).__name__}"
+        )
+    return model
+
+
+def write_tags(checkpoint: Path, step: int, tags: Mapping[str, int | None]) -> Path:
+    """Write what had passed by a step beside its checkpoint, whole or not at all; give the file."""
+    path = _tags_of(checkpoint)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps({"step": step, **tags}) + "\n")
+    beside.replace(path)
+    return path
+
+
+def remove_tags(checkpoint: Path) -> None:
+    """Remove the tags of a checkpoint that was removed."""
+    _tags_of(checkpoint).unlink(missing_ok=True)
+
+
+def _tags_of(checkpoint: Path) -> Path:
+    if checkpoint.is_dir():
+        return checkpoint / TAGS
+    return checkpoint.with_name(f"{checkpoint.name}.{TAGS}")
