@@ -7,13 +7,14 @@ import json
 import random
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.doubles.kubernetes.certificate import server_context
 from tests.witness_report import hostile
-from tests.witness_report.conftest import Making, alarm, rows, spooled, until
+from tests.witness_report.conftest import QUICK, Making, alarm, rows, spooled, until
 from tests.witness_report.hostile import BlackHole, HostileServer, accepting, answer, raw, results
 from witness.report import Reporter
 
@@ -209,6 +210,19 @@ def test_a_batch_that_is_refused_as_a_whole_is_divided_until_the_bad_line_stands
         until(lambda: len(spooled(tmp_path / "spool")) == 1, "one is left")
         (left,) = (tmp_path / "spool").glob("run-*/*.rejected")
         assert json.loads(left.read_text())["reason"] == {"status": 413, "message": "too large"}
+
+
+@pytest.mark.parametrize("status", [400, 413, 415, 422])
+def test_a_refusal_that_is_not_the_service_s_counts_against_no_document(
+    status: int, make: Making, tmp_path: Path
+) -> None:
+    with HostileServer(answer(status, LOGIN_PAGE)) as server:
+        reporter = make(server.url, options={"pace": replace(QUICK, not_now_s=0.3)})
+        _reported(reporter)
+        until(lambda: reporter.status()["failures"], "a failure is counted")
+        assert spooled(tmp_path / "spool") == ["0000000001.alarm.json"]
+        server.behaviour = accepting
+        until(lambda: reporter.status().get("posted") == 1, "it is tried again later")
 
 
 def test_a_token_for_another_namespace_costs_only_the_documents_of_that_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from tests.witness_report.conftest import Making, alarm, rows, spooled, until
 from tests.witness_report.hostile import HostileServer, accepting, silent
+from witness.report import Reporter
 
 SCRIPT = """
 import sys, atexit, os, threading, time
@@ -126,6 +128,39 @@ def _killed(root: Path, text: str, spool: Path) -> str:
         line = running.stdout.readline()
         running.wait(30)
     return line
+
+
+def test_reporters_of_one_process_share_the_bound_at_its_end(root: Path, tmp_path: Path) -> None:
+    with HostileServer(accepting) as server:
+        server.behaviour = silent(server)
+        body = (
+            "more = [Reporter(reporter.envelope, url=sys.argv[1], token=None,"
+            " spool=f'{sys.argv[2]}/{n}') for n in range(4)]\n"
+            "for reporter in [reporter, *more]:\n    " + ALARM
+        )
+        began = time.monotonic()
+        _script(root, server.url, tmp_path, body)
+        assert time.monotonic() - began < 8.0  # five times two seconds would be ten
+    assert len(list(tmp_path.rglob("*.alarm.json"))) == 5
+
+
+def _report_in_child(reporter: Reporter) -> None:
+    reporter.passed("ring", 7, gpus=3)
+
+
+def test_a_rank_that_multiprocessing_forked_sends_what_waits_at_its_end(
+    make: Making, tmp_path: Path
+) -> None:
+    with HostileServer(accepting) as server:
+        reporter = make(server.url)
+        child = multiprocessing.get_context("fork").Process(
+            target=_report_in_child, args=(reporter,)
+        )
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
+        assert [one["first_step"] for one in server.documents()] == [7]
+    assert spooled(tmp_path / "spool") == []
 
 
 def test_many_threads_report_at_once(make: Making, tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ import errno
 import json
 import logging
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.witness_report.conftest import Making, alarm, rows, spooled, until
 from tests.witness_report.hostile import HostileServer, accepting, answer
 from witness.report import Reporter
+from witness.report.settings import default_spool
 from witness.report.spool import Limits
 
 
@@ -179,6 +182,79 @@ def test_a_folder_of_a_living_process_is_left_alone(make: Making, tmp_path: Path
         until(lambda: spooled(tmp_path / "spool") == [], "and removed")
         second.close()
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_what_a_long_outage_left_is_sent_in_batches_and_nothing_waits_for_it(
+    make: Making, tmp_path: Path
+) -> None:
+    first = make(None)
+    for step in range(600, 0, -1):  # each step back ends a beat
+        first.passed("ring", step, gpus=3)
+    first.close(30)
+    assert len(spooled(tmp_path / "spool")) == 600
+    with HostileServer(accepting) as server:
+        second = make(server.url)
+        assert second.alarm(alarm())
+        until(lambda: second.status().get("posted") == 601, "everything is posted", 30)
+        until(lambda: spooled(tmp_path / "spool") == [], "everything is removed", 30)
+        assert max(len(body.splitlines()) for body in server.bodies) <= 500
+        second.close()
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_an_end_in_the_middle_of_adopting_leaves_the_rest_for_the_next(
+    make: Making, tmp_path: Path
+) -> None:
+    first = make(None)
+    for step in range(250, 0, -1):
+        first.passed("ring", step, gpus=3)
+    first.close(30)
+    with HostileServer(accepting) as server:
+        make(server.url).close(0.0)
+        third = make(server.url, options={"adopt_every_s": 0.2, "beat_s": 1.0})
+        until(lambda: spooled(tmp_path / "spool") == [], "everything is delivered", 30)
+        third.close()
+        steps = {one["first_step"] for one in server.documents()}
+    assert steps == set(range(1, 251))
+
+
+def test_a_document_that_cannot_be_written_stops_nothing(make: Making) -> None:
+    class Odd(dict):
+        def items(self) -> Any:
+            raise RuntimeError("no items today")
+
+    with HostileServer(accepting) as server:
+        reporter = make(server.url)
+        reporter.checkpoint(20, None, Odd(last_audit_pass=20))
+        reporter.rank_map([{"rank": Odd(a=1)}], 3)
+        reporter.alarm(alarm())
+        until(lambda: reporter.status().get("posted") == 1, "the alarm is posted")
+        assert sum(reporter.status()["failures"].values()) == 2
+
+
+def test_a_step_time_that_is_none_does_not_cost_the_beat(make: Making) -> None:
+    with HostileServer(accepting) as server:
+        reporter = make(server.url)
+        for step, seconds in enumerate((float("nan"), 0.5, -1.0, float("inf"), None, 1.5)):
+            reporter.passed("ring", step, gpus=3, step_time_s=seconds)
+        reporter.close()
+        (beat,) = server.documents()
+    assert (beat["count"], beat["step_time_s"]) == (6, 1.0)
+
+
+def test_a_spool_in_a_shared_temporary_folder_is_one_s_own_or_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    usual = default_spool()
+    assert usual.parent == tmp_path
+    assert usual.stat().st_mode & 0o077 == 0
+    assert default_spool() == usual
+    usual.rmdir()
+    usual.symlink_to(tmp_path)
+    other = default_spool()
+    assert other != usual
+    assert other.stat().st_mode & 0o077 == 0
 
 
 def test_limits_drop_passes_first_and_the_first_alarm_never(make: Making, tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ class Meaning:
     """What becomes of the lines of a batch, by their place from 0; the others are sent again.
 
     `problem` is None where the whole batch was dealt with. `divide` says that the batch as a whole
-    was refused, so that its lines have to be sent in smaller batches, or, for a batch of one line,
-    that this line is refused.
+    was refused, so that its lines have to be sent in smaller batches. `not_now` are lines to come
+    back to much later: the token does not fit them, or a proxy does not let them through.
     """
 
     accepted: list[int] = field(default_factory=list)
     rejected: dict[int, dict[str, Any]] = field(default_factory=dict)
-    token_refused: list[int] = field(default_factory=list)
+    not_now: list[int] = field(default_factory=list)
     problem: str | None = None
     divide: bool = False
 
@@ -37,9 +37,11 @@ def read_answer(answer: Answer, lines: int) -> Meaning:
     said = _message(answer.body)
     problem = f"the service answered {answer.status}" + (f": {said}" if said else "")
     if answer.status in _BATCH_AT_FAULT:
-        reason = {"status": answer.status, "message": said}
-        rejected = {0: reason} if lines == 1 else {}
-        return Meaning(rejected=rejected, problem=problem, divide=lines > 1)
+        if lines > 1:
+            return Meaning(problem=problem, divide=True)
+        if said is None:  # nobody who knows documents said this
+            return Meaning(problem=problem, not_now=[0])
+        return Meaning(problem=problem, rejected={0: {"status": answer.status, "message": said}})
     return Meaning(problem=problem)
 
 
@@ -52,7 +54,7 @@ def _results(body: bytes, lines: int) -> Meaning:
     except (ValueError, KeyError, TypeError, RecursionError):
         meaning.problem = "the answer is not one of this service"
         return meaning
-    done = len(set(meaning.accepted) | meaning.rejected.keys() | set(meaning.token_refused))
+    done = len(set(meaning.accepted) | meaning.rejected.keys() | set(meaning.not_now))
     if done < lines and meaning.problem is None:
         meaning.problem = f"the answer says nothing of {lines - done} of {lines} documents"
     return meaning
@@ -65,16 +67,16 @@ def _one(meaning: Meaning, result: dict[str, Any], lines: int) -> None:
     if 200 <= status < 300:
         meaning.accepted.append(place)
     elif status in _TOKEN:
-        meaning.token_refused.append(place)
+        meaning.not_now.append(place)
     elif status >= 500 or status in _PASSING or status < 400:
         meaning.problem = f"the service answered {status} to a line"
     else:
         meaning.rejected[place] = {"status": status, "error": result.get("error")}
 
 
-def _message(body: bytes) -> str:
-    """Read the words of a refusal, if it has some."""
+def _message(body: bytes) -> str | None:
+    """Read the words of a refusal; None where they are not the service's."""
     try:
         return str(json.loads(body)["error"]["message"])[:300]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
+        return None

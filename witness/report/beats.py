@@ -6,6 +6,9 @@ import threading
 import time
 from dataclasses import dataclass
 
+# A NaN or a clock gone wrong would cost the whole beat: the service takes no such time.
+_NO_STEP_S = 1e9
+
 Key = tuple[str, str | None, int | None, int]
 
 
@@ -55,7 +58,7 @@ class Beats:
             if step > beat.last_step:
                 beat.last_step = step
                 beat.count += 1
-                if step_time_s is not None:
+                if step_time_s is not None and 0.0 <= step_time_s < _NO_STEP_S:
                     beat.seconds += step_time_s
                     beat.timed += 1
             return False
@@ -75,7 +78,7 @@ class Beats:
         if before is not None:
             self._full.append(before)
         beat = Beat(check, mode, peer_offset, gpus, step, step)
-        if step_time_s is not None:
+        if step_time_s is not None and 0.0 <= step_time_s < _NO_STEP_S:
             beat.seconds, beat.timed = step_time_s, 1
         self._open[key] = beat
         first = self._since is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,9 @@ class Delivery:
                 target, self._outbox, health, self._load, self._settled, options.pace
             )
         self._order = itertools.count(1)
-        self._adopted_at: float | None = None
+        self._adopts_again = False
+        self._adopting: Iterator[list[Entry]] | None = None
+        self._adopted_at = 0.0
 
     def begin_in_child(self) -> None:
         """Begin anew after a fork."""
@@ -70,7 +72,8 @@ class Delivery:
         self._spool.begin_in_child()
         if self._poster is not None:
             self._poster.begin_in_child()
-        self._adopted_at = None
+        self._adopts_again = False
+        self._adopting = None
 
     def say(self, kind: str, make: Callable[[], dict[str, Any]], wait_s: float = 0.0) -> Entry:
         """Keep and send a document, waiting at most so long for the disk.
@@ -90,9 +93,13 @@ class Delivery:
         """Have the ticks begin."""
         self._worker.start()
 
-    def adopt(self) -> None:
-        """Take over, in the background, what earlier processes left in the spool."""
+    def adopt(self, every: bool) -> None:
+        """Take over, in the background, what earlier processes left in the spool.
+
+        With `every` again and again: on a spool that a thousand nodes share one of them is enough.
+        """
         if self._poster is not None:
+            self._adopts_again = every
             self._worker.do(self._adopt)
 
     def close(self, deadline: float) -> None:
@@ -125,6 +132,7 @@ class Delivery:
             self._spool.keep(entry)
             if self._poster is None:
                 self._outbox.settle(entry, "kept")
+                entry.forget_line()
             else:
                 self._outbox.forget_lines(self._options.lines_in_memory_bytes)
         except OSError as error:
@@ -138,21 +146,32 @@ class Delivery:
 
     def _tick(self) -> None:
         self._on_tick()
-        last = self._adopted_at
-        if last is not None and time.monotonic() - last > self._options.adopt_every_s:
+        due = time.monotonic() - self._adopted_at > self._options.adopt_every_s
+        if self._adopts_again and due and self._adopting is None:
             self._adopt()
 
     def _adopt(self) -> None:
         self._adopted_at = time.monotonic()
+        self._adopting = self._spool.adopting()
+        self._adopt_on(self._adopting)
+
+    def _adopt_on(self, steps: Iterator[list[Entry]]) -> None:
+        """Take one step; the next one comes after what was said meanwhile."""
+        if steps is not self._adopting:
+            return
         try:
-            found = self._spool.adopt()
+            found = next(steps, None)
         except OSError as error:
             self._health.failed("adopting a spool", error)
+            return
+        if found is None:
+            self._adopting = None
             return
         if found and self._poster is not None:
             self._health.count("adopted", len(found))
             self._outbox.add(found)
             self._poster.wake()
+        self._worker.submit(lambda: self._adopt_on(steps))
 
     def _load(self, entries: list[Entry]) -> None:
         def load() -> None:
@@ -181,9 +200,9 @@ class Delivery:
         lost = [one for one in self._outbox.waiting() if one.path is None]
         for entry in lost:
             self._keep(entry)  # the disk may take it by now
+        self._adopting = None
         self._spool.close()
         self._outbox.clear()
-        self._adopted_at = None
 
 
 def _nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 import weakref
 from contextlib import suppress
 from typing import Protocol
@@ -25,21 +26,37 @@ class Ending(Protocol):
 _watched: weakref.WeakSet[Ending] = weakref.WeakSet()
 
 
+BOUND_S = 2.0
+"""All reporters of a process together hold up its end no longer."""
+
+_finalized_in: int | None = None
+
+
 def watch(one: Ending) -> None:
     """Close it at the end of the process, and begin it anew in forked children."""
     _watched.add(one)
-    # A process of multiprocessing that was forked ends without calling `atexit`.
-    process = sys.modules.get("multiprocessing.process")
-    if process is not None and process.parent_process() is not None:
-        from multiprocessing import util
 
-        util.Finalize(None, _close_all, exitpriority=10)
+
+def expect() -> None:
+    """See to it that this process closes at its end what it has begun to use.
+
+    A process of multiprocessing that was forked ends without calling `atexit`.
+    """
+    global _finalized_in  # noqa: PLW0603 - it is about the process
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None or _finalized_in == os.getpid():
+        return
+    from multiprocessing import util
+
+    _finalized_in = os.getpid()
+    util.Finalize(None, _close_all, exitpriority=10)
 
 
 def _close_all() -> None:
+    deadline = time.monotonic() + BOUND_S
     for one in list(_watched):
         with suppress(Exception):
-            one.close()
+            one.close(max(deadline - time.monotonic(), 0.0))
 
 
 def _in_child() -> None:

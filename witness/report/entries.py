@@ -9,6 +9,7 @@ from pathlib import Path
 
 # Sent in this order, dropped in the opposite one: an alarm is why the rest is there.
 KINDS = ("alarm", "rank_map", "replay", "checkpoints", "elastic_event", "passes")
+_TIDY = 100  # entries
 _RANK = {kind: place for place, kind in enumerate(KINDS)}
 
 
@@ -86,11 +87,15 @@ class Outbox:
         """Be empty: what waits in the parent is the parent's."""
         self.changed = threading.Condition(threading.RLock())
         self._entries: list[Entry] = []
+        self._tidy_at = _TIDY
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add entries and wake whoever waits."""
         with self.changed:
             self._entries.extend(entries)
+            if len(self._entries) > self._tidy_at:
+                self._entries = [one for one in self._entries if one.gone is None]
+                self._tidy_at = 2 * len(self._entries) + _TIDY
             self.changed.notify_all()
 
     def settle(self, entry: Entry, how: str) -> None:

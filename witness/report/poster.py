@@ -39,7 +39,7 @@ class Pace:
     first_pause_s: float = 0.5
     longest_pause_s: float = 60.0
     longest_asked_s: float = 600.0
-    token_pause_s: float = 600.0
+    not_now_s: float = 600.0
     answer_s: float = 10.0
     longest_answer_s: float = 60.0
     mib_s: float = 1.0  # a slow network brings this many MiB a second
@@ -111,7 +111,12 @@ class Poster:
                         return
                     self._outbox.changed.wait(wait)
                     continue
-            problem = self._send(due)
+            try:
+                problem = self._send(due)
+            except Exception as error:  # the thread must not end while there is something to send
+                problem = "unexpected"
+                self._health.failed("posting", error)
+                self.not_before = time.monotonic() + self._pace.longest_pause_s
             with self._outbox.changed:
                 if self._closing_by is not None and (problem or self._left() <= 0):
                     self._thread = None
@@ -161,15 +166,24 @@ class Poster:
                 break
             chosen.append(entry)
             size += entry.size
-        missing = [entry for entry in chosen if entry.line() is None]
+        missing = [entry for entry in chosen if self._line(entry) is None]
         if missing:
             self._load(missing)
-        ready = [(entry, entry.line()) for entry in chosen if entry.gone is None]
+        ready = [(entry, self._line(entry)) for entry in chosen]
+        ready = [(entry, line) for entry, line in ready if entry.gone is None]
         for entry, line in ready:
             if line is None:  # the disk does not answer, or does not let us read
                 entry.not_before = time.monotonic() + self._pace.longest_pause_s
         found = [(entry, line) for entry, line in ready if line is not None]
         return [entry for entry, _ in found], [line for _, line in found]
+
+    def _line(self, entry: Entry) -> bytes | None:
+        try:
+            return entry.line()
+        except Exception as error:
+            self._health.failed(f"writing a document of kind {entry.kind}", error)
+            self._outbox.settle(entry, "unwritable")
+            return None
 
     def _posted(self, lines: list[bytes]) -> tuple[Meaning, float | None]:
         body = b"\n".join(lines) + b"\n"
@@ -206,10 +220,11 @@ class Poster:
             self._outbox.settle(batch[place], "rejected")
             self._health.failed("posting a document", f"refused: {reason}")
             self._settled([batch[place]], reason)
-        if meaning.token_refused:
-            self._health.failed("posting with this token", "it is for another cluster or namespace")
-            for place in meaning.token_refused:
-                batch[place].not_before = time.monotonic() + self._pace.token_pause_s
+        if meaning.not_now:
+            why = meaning.problem or "this token is for another cluster or namespace"
+            self._health.failed("posting a document for now", why)
+            for place in meaning.not_now:
+                batch[place].not_before = time.monotonic() + self._pace.not_now_s
         if meaning.problem is not None:
             self._health.failed("posting", meaning.problem)
 
@@ -220,7 +235,7 @@ class Poster:
         elif meaning.problem is None:
             self._lines = min(self._lines * 2, pace.lines)
             self._slow_in_a_row = 0
-        if meaning.problem is None or meaning.divide or meaning.rejected:
+        if meaning.problem is None or meaning.divide or meaning.rejected or meaning.not_now:
             self._failed_in_a_row = 0
             self.not_before = time.monotonic() + min(asked_s or 0.0, pace.longest_asked_s)
             return

@@ -70,8 +70,8 @@ class Reporter:
         self._used = False
         ending.watch(self)
         if target is not None and local_rank == 0:
-            self._used = True
-            self._delivery.adopt()
+            self._begin()
+            self._delivery.adopt(every=rank == 0)
 
     @classmethod
     def from_environment(
@@ -101,6 +101,7 @@ class Reporter:
         Launchers that restart machine by machine count restarts on each machine by itself, and
         then one alarm would seem to come from several starts of the job.
         """
+        self._flush()
         self.envelope = replace(self.envelope, attempt=attempt, attempt_uid=attempt_uid)
 
     @never_raises()
@@ -136,7 +137,7 @@ class Reporter:
             return
         try:
             if self._beats.add((check, mode, peer_offset, gpus), step, step_time_s):
-                self._used = True
+                self._begin()
                 self._delivery.start()
         except Exception as error:
             self.health.failed("passed", error)
@@ -226,8 +227,13 @@ class Reporter:
         self._used = False
 
     def _say(self, kind: str, make: Callable[[], dict[str, Any]], wait_s: float = 0.0) -> Entry:
-        self._used = True
+        self._begin()
         return self._delivery.say(kind, make, wait_s)
+
+    def _begin(self) -> None:
+        if not self._used:
+            self._used = True
+            ending.expect()
 
     def _flush_old(self) -> None:
         self._flush(self._options.beat_s)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,22 @@ def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, Any]
 
 
 def default_spool() -> Path:
-    """Give a folder of this user's own that outlives the process, though not a replaced machine."""
-    return Path(tempfile.gettempdir()) / f"silent-witness-spool-{os.getuid()}"
+    """Give a folder of this user's own that outlives the process, though not a replaced machine.
+
+    Where somebody else made it first (anybody may, in a temporary folder) another one is given,
+    which no later process will find.
+    """
+    try:
+        usual = Path(tempfile.gettempdir()) / f"silent-witness-spool-{os.getuid()}"
+        with suppress(FileExistsError):
+            usual.mkdir(mode=0o700)
+        found = usual.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            return usual
+        log.warning("%s is not this user's own: what is left unsent will not be resent", usual)
+        return Path(tempfile.mkdtemp(prefix="silent-witness-spool-"))
+    except OSError:  # no temporary folder can be written: the report says so
+        return Path(tempfile.gettempprefix()) / "silent-witness-spool"
 
 
 def ranks_here(rank: int, local_rank: int, environ: Mapping[str, str]) -> range | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from witness.report.claims import Claim
 from witness.report.entries import KINDS, Entry, first_to_drop
 from witness.report.health import Health
 
+_STEP = 100  # files
 READY, REJECTED, UNREADABLE = ".json", ".rejected", ".unreadable"
 
 
@@ -45,6 +47,7 @@ class Spool:
         self._adopted: dict[Path, Claim] = {}
         self._entries: dict[Path, Entry] = {}
         self._in_folder: Counter[Path] = Counter()
+        self._reading: Path | None = None  # a folder that is being adopted
         self._bytes = 0
 
     @property
@@ -129,21 +132,28 @@ class Spool:
         entry.path.rename(entry.path.with_suffix(UNREADABLE))
         return None
 
-    def adopt(self) -> list[Entry]:
-        """Take over what processes that are gone left, the oldest folder first."""
-        found: list[Entry] = []
+    def adopting(self) -> Iterator[list[Entry]]:
+        """Take over what processes that are gone left, the oldest folder first.
+
+        Gives what it found in small steps, so that an alarm need not wait behind all of it.
+        """
         if not self.root.is_dir():
-            return found
+            return
         for folder in claims.left_behind(self.root):
             try:
                 claim = claims.take(folder)
-                if claim is not None:
-                    self._adopted[folder] = claim
-                    found += self._found_in(folder)
-                    self._release_if_empty(folder)
+                if claim is None:
+                    yield []
+                    continue
+                self._adopted[folder] = claim
+                self._reading = folder
+                files = sorted(folder.iterdir())
+                for first in range(0, len(files), _STEP):
+                    yield self._found(files[first : first + _STEP])
             except OSError as error:
                 self._health.failed("adopting a spool", error)
-        return found
+            self._reading = None
+            self._release_if_empty(folder)
 
     def close(self) -> None:
         """Let others have the folders."""
@@ -164,10 +174,10 @@ class Spool:
         durable.write(path, content)
         return path
 
-    def _found_in(self, folder: Path) -> list[Entry]:
-        """List the documents of an adopted folder; a torn one was never said to be kept."""
+    def _found(self, files: list[Path]) -> list[Entry]:
+        """List the documents among adopted files; a torn one was never said to be kept."""
         found = []
-        for file in sorted(folder.iterdir()):
+        for file in files:
             number, _, kind = file.name.rsplit(".", 1)[0].partition(".")
             if file.suffix == durable.TORN:
                 file.unlink(missing_ok=True)
@@ -223,5 +233,6 @@ class Spool:
             self._release_if_empty(entry.path.parent)
 
     def _release_if_empty(self, folder: Path) -> None:
-        if folder in self._adopted and not self._in_folder[folder]:
+        done = folder != self._reading and not self._in_folder[folder]
+        if done and folder in self._adopted:
             self._adopted.pop(folder).release()

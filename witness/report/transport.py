@@ -39,7 +39,7 @@ class Answer:
             return float(value)
         try:
             return max(parsedate_to_datetime(value).timestamp() - now, 0.0) if value else None
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             return None
 
 
