@@ -194,6 +194,13 @@ class Reporter:
             self._say("replay", lambda: said)
 
     @never_raises()
+    def elastic(self, event: str, **fields: Any) -> None:
+        """Report one event of an elastic job, in the words and fields of the wire format."""
+        if self.rank == 0:
+            said = wire.elastic_event(self.envelope, event, **fields)
+            self._say("elastic_event", lambda: said)
+
+    @never_raises()
     def close(self, timeout_s: float = 2.0) -> None:
         """Write and send what is left, within `timeout_s`; what is not sent stays in the spool.
 
