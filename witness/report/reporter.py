@@ -194,7 +194,7 @@ class Reporter:
             self._say("replay", lambda: said)
 
     @never_raises()
-    def elastic(self, event: str, **fields: Any) -> None:
+    def elastic(self, event: str, /, **fields: Any) -> None:
         """Report one event of an elastic job, in the words and fields of the wire format."""
         if self.rank == 0:
             said = wire.elastic_event(self.envelope, event, **fields)
@@ -224,6 +224,11 @@ class Reporter:
     def status(self) -> dict[str, Any]:
         """Tell what was done, what waits and what failed."""
         return {**self._delivery.status(), **self.health.as_document()}
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether everything that was found or said has been dealt with."""
+        return self._delivery.idle
 
     def begin_in_child(self) -> None:
         """Begin anew after a fork: what the parent said is the parent's to send."""
