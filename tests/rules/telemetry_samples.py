@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from witness.rules.samples import Joined, Part, Series, from_prometheus, join
+from witness.rules.telemetry import Observation, Reading, Window, read
 
 DATA = Path(__file__).parent.parent / "data" / "telemetry"
 
@@ -58,3 +59,27 @@ def over_time(
     count = int((end - start) // step) + 1
     values = [value_at(start + step * place) for place in range(count)]
     return series(field_id, values, uuid=uuid, start=start, step=step, part=part)
+
+
+WINDOW = Window(ALARM - 3600, ALARM - 120, ALARM, ALARM + 600)
+RECORDED = Window(ALARM - 600, ALARM - 120, ALARM, ALARM + 900)
+
+
+def reading(found: Sequence[Series], window: Window = WINDOW, **more: object) -> Reading:
+    """Read the suspect's telemetry."""
+    return read(window, SUSPECT, found, **more)  # type: ignore[arg-type]
+
+
+def only(got: Reading, code: str) -> Observation:
+    """Give the one observation of this kind."""
+    (one,) = (observation for observation in got.observations if observation.code == code)
+    return one
+
+
+def steps(field_id: int, *changes: tuple[float, float], uuid: str = SUSPECT) -> Series:
+    """Make a series that takes each value from a time (against the alarm) on; 0 before."""
+
+    def value(time: float) -> float:
+        return next((v for at, v in reversed(changes) if time >= ALARM + at), 0.0)
+
+    return over_time(field_id, value, uuid=uuid)

@@ -152,8 +152,9 @@ class XidLine:
     recovery: str | None
 
 
+# Not an SXid: that is a number of its own, of an NVSwitch.
 _LINE = re.compile(
-    r"Xid\s{0,4}\((?:PCI:)?([0-9a-f:.]{4,24})\)\s{0,4}:\s{0,4}(\d{1,4})\b[,\s]{0,4}(.{0,500})",
+    r"(?<![a-z])Xid\s{0,4}\((?:PCI:)?([0-9a-f:.]{4,24})\)\s{0,4}:\s{0,4}(\d{1,4})\b[,\s]{0,4}(.{0,500})",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
