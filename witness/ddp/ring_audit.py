@@ -31,7 +31,8 @@ class RingResult:
     """One audit: mismatched pairs `(target, replayer)`, and every rank's two digests in hex.
 
     Ranks are global numbers; `offset` counts positions in the group. `failed` are ranks whose
-    replay raised: their comparison was not made, and `replay` is missing in their digests.
+    replay raised: their comparison was not made, and `replay` is missing in their digests; `cause`
+    is what was raised on this one.
     `starts` tells which ranks began with the same buffers.
     """
 
@@ -42,6 +43,7 @@ class RingResult:
     failed: list[int] = field(default_factory=list)
     starts: tuple[int, ...] = ()
     differing: Differing = field(default_factory=Differing)
+    cause: Exception | None = None
 
     @property
     def culprits(self) -> list[int]:
@@ -66,7 +68,7 @@ class RingResult:
             raise ReplayError(
                 f"the audit could not be made: the replay failed on ranks {self.failed}; what "
                 "failed there stands in their logs"
-            )
+            ) from self.cause
 
 
 def ring_audit(
@@ -90,7 +92,7 @@ def ring_audit(
     """
     ranks = global_ranks(group)
     size, me = len(ranks), dist.get_rank(group)
-    again, state = _attempt(work, step, ranks[(me + offset) % size], with_grads)
+    again, state, cause = _attempt(work, step, ranks[(me + offset) % size], with_grads)
     device = work.params[0].device
     own = own.to(device)
     row = torch.stack([
@@ -120,6 +122,7 @@ def ring_audit(
         [ranks[position] for position in range(size) if position not in compared],
         tuple(row[2] for row in table),
         differing(pairs if name_tensors else [], own, again, work.micro_batches, group),
+        cause,
     )
 
 
@@ -148,7 +151,7 @@ def confirm(
             continue
         values = _buffers_of(work, target, [third], ring, group)
         if me in (third, target):
-            again, state = _attempt(work, step, target, with_grads, values)
+            again, state, _ = _attempt(work, step, target, with_grads, values)
             answers[place, 0] = _word(again, device)
             answers[place, 1] = state
     table = gather(answers, group).tolist()
@@ -180,15 +183,15 @@ def _verdict(pair: Pair, place: int, ring: RingResult, table: list[Any]) -> dict
 
 def _attempt(
     work: Work, step: int, rank: int, with_grads: bool, buffers: Values | None = None
-) -> tuple[Tensor | None, int]:
+) -> tuple[Tensor | None, int, Exception | None]:
     """Replay, and carry an error as a mark: a rank that left here would keep the others waiting."""
     try:
-        return replay(work, step, rank, with_grads, buffers=buffers), DONE
-    except CollectiveInReplayError:
-        return None, EXCHANGED
-    except Exception:
+        return replay(work, step, rank, with_grads, buffers=buffers), DONE, None
+    except CollectiveInReplayError as error:
+        return None, EXCHANGED, error
+    except Exception as error:
         _log.exception("the replay of rank %d's step %d failed", rank, step)
-        return None, FAILED
+        return None, FAILED, error
 
 
 def _refuse_exchange(table: list[list[int]], ranks: list[int]) -> None:
@@ -230,7 +233,7 @@ def _from_targets_buffers(
         target = ranks[(by + offset) % len(ranks)]
         values = _sent(work, target, group)
         if by == me:
-            again, _ = _attempt(work, step, target, with_grads, values)
+            again, _, _ = _attempt(work, step, target, with_grads, values)
     return again
 
 
