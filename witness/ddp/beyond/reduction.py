@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 from witness.ddp.beyond.document import Alarm, document, window_of_turn
 from witness.ddp.beyond.reducers import judge
@@ -86,6 +85,7 @@ class WitnessedReduction:
         self.step = start_step
         self._watching = False
         self._kept: list[_Slice] = []
+        self._library = gradients.reduce
         gradients.reduce = self._reduce
 
     def before(self, step: int) -> None:
@@ -115,8 +115,13 @@ class WitnessedReduction:
         `role` is OWNER, WITNESS or THIRD; a drill overrides this method to add up wrongly.
         """
         wide = torch.float64 if inputs.dtype == torch.float64 else torch.float32
-        rows = inputs.to(wide, copy=True)
-        count = rows.shape[0]
+        given = inputs.to(wide)
+        count = given.shape[0]
+        half = count // 2
+        rows = given.new_empty(count - half, given.shape[1])
+        torch.add(given[:half], given[count - half :], out=rows[:half])
+        rows[half:] = given[half : count - half]
+        count -= half
         while count > 1:
             half = count // 2
             rows[:half] += rows[count - half : count]
@@ -125,7 +130,7 @@ class WitnessedReduction:
 
     def _reduce(self, group: dist.ProcessGroup, bucket: GradBucket) -> torch.futures.Future[Tensor]:
         if not self._watching:
-            return allreduce_hook(group, bucket)
+            return self._library(group, bucket)
         buffer = bucket.buffer()
         buffer.copy_(self._exchange(buffer).view(-1)[: buffer.numel()])
         done: torch.futures.Future[Tensor] = torch.futures.Future(
@@ -139,15 +144,16 @@ class WitnessedReduction:
         """Reduce one bucket; give every shard's sum, and keep the slice that is looked at."""
         length = -(-buffer.numel() // (self.size * self.slices))
         begin = self.step // self.every % self.slices * length
-        shards = buffer.new_zeros(self.size, length * self.slices)
-        shards.view(-1)[: buffer.numel()] = buffer
-        given = shards[:, begin : begin + length]
+        width = length * self.slices
         # Row d goes to rank d: its own shard, then the slices of the two shards it recomputes.
-        second, third = given.roll(self.offset, 0), given.roll(2 * self.offset, 0)
-        sent = torch.cat([shards, second, third], dim=1)
+        sent = buffer.new_empty(self.size, width + 2 * length)
+        _lay_out(buffer, sent[:, :width])
+        given = sent[:, begin : begin + length]
+        sent[:, width : width + length] = given.roll(self.offset, 0)
+        sent[:, width + length :] = given.roll(2 * self.offset, 0)
         got = torch.empty_like(sent)
         dist.all_to_all_single(got, sent, group=self.group)
-        whole, seconds, thirds = torch.split(got, [shards.shape[1], length, length], dim=1)
+        whole, seconds, thirds = torch.split(got, [width, length, length], dim=1)
         total = self.sum_inputs(OWNER, whole)
         sums = torch.stack(
             [
@@ -195,6 +201,17 @@ class WitnessedReduction:
             world_size=self.size,
             peer_offset=self.offset,
         )
+
+
+def _lay_out(buffer: Tensor, shards: Tensor) -> None:
+    """Write a bucket into rows of equal length, the rest filled up with zeros."""
+    size, width = shards.shape
+    whole = buffer.numel() // width
+    shards[:whole] = buffer[: whole * width].view(whole, width)
+    if whole < size:
+        rest = buffer[whole * width :]
+        shards[whole:] = 0
+        shards[whole, : rest.numel()] = rest
 
 
 def one_nan(values: Tensor) -> Tensor:
