@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import intake, latency, maps, pages, reporter
+from tests.bench import beyond, fingerprints, intake, latency, maps, pages, reporter
 from tests.bench.report import Report, machine
 
 SECTIONS = {
@@ -20,7 +20,9 @@ SECTIONS = {
     "maps": maps.measure,
     "latency": latency.measure,
     "pages": pages.measure,
+    "fingerprints": fingerprints.measure,
     "reporter": reporter.measure,
+    "beyond": beyond.measure,
 }
 KEPT = Path("var/bench")
 NEEDED_GIB, NEEDED_QUICK_GIB = 12, 2

@@ -22,6 +22,8 @@ from torch import Tensor
 from witness.ddp.fingerprints import layout, mixing
 
 COLUMNS = 512
+# Below this the number of operations counts, not what they read.
+SMALL = 1 << 16
 # A CPU's sum(dtype=int64) converts first: so many elements at a time. A GPU converts in flight.
 CONVERTED = 1 << 17
 # Weights are made for so many words at a time.
@@ -49,6 +51,10 @@ def sums(tensor: Tensor, version: int = 1, key: int = 0, start: int = 0) -> Tens
 
 
 def _plain_and_weighted(row: Tensor, start: int) -> Tensor:
+    if row.numel() <= SMALL:
+        wide = row.to(torch.int64)
+        places = torch.arange(row.numel(), dtype=torch.int64, device=row.device)
+        return torch.stack((wide.sum(), (wide * (places + mixing.signed(start + 1, 64))).sum()))
     whole = row.numel() // COLUMNS * COLUMNS
     matrix = row[:whole].view(-1, COLUMNS)
     by_row, by_column = _margins(matrix, convert=row.device.type == "cpu")
