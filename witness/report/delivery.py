@@ -110,6 +110,12 @@ class Delivery:
         self._worker.do(self._leave, deadline - time.monotonic())
         self._worker.stop(deadline - time.monotonic())
 
+    @property
+    def idle(self) -> bool:
+        """Tell whether nothing is to be adopted, written or posted."""
+        busy = self._worker.busy or self._adopting is not None
+        return not busy and not self._outbox.waiting()
+
     def status(self) -> dict[str, Any]:
         """Tell what waits, and whether disk and network do their part."""
         waiting = self._outbox.waiting()

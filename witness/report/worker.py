@@ -39,12 +39,18 @@ class Worker:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._begun: float | None = None  # when the call under way began
+        self._submitted = self._finished = 0
 
     @property
     def stuck(self) -> bool:
         """Tell whether the call under way has taken longer than anybody waits for."""
         begun = self._begun
         return begun is not None and time.monotonic() - begun > STUCK_AFTER_S
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether a call is under way or waits."""
+        return self._submitted != self._finished
 
     @property
     def waiting(self) -> int:
@@ -64,6 +70,7 @@ class Worker:
         with self._lock:
             queued = self._started()
             if queued:
+                self._submitted += 1
                 self._queue.put(call)
         if not queued:
             call.run()
@@ -117,6 +124,7 @@ class Worker:
                 continue
             if call is not None:
                 self._finish(call)
+                self._finished += 1
             elif self._ended():
                 return
 
