@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from witness.inject.fault import Fault
 from witness.inject.modes import corrupted
@@ -30,8 +31,7 @@ class Injector:
     def __init__(
         self, model: nn.Module, rank: int, optimizer: torch.optim.Optimizer | None = None
     ) -> None:
-        inner = getattr(model, "module", model)
-        self.model: nn.Module = inner if isinstance(inner, nn.Module) else model
+        self.model = model.module if isinstance(model, DistributedDataParallel) else model
         self.rank, self.optimizer = rank, optimizer
         self.step: int | None = None
         self.fired: list[tuple[int, Fault]] = []
@@ -86,7 +86,7 @@ class Injector:
             return
         parameter = layer.get_parameter(fault.parameter)
         if fault.place == "weight gradient":
-            handle = parameter.register_hook(_changing(fault, fires))  # type: ignore[no-untyped-call]
+            handle = parameter.register_hook(_changing(fault, fires))
             self._undo.append(handle.remove)
         else:
             self._arm_weights(parameter, fault, fires)
