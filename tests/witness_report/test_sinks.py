@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.doubles.kubernetes.access import Rule, User
 from tests.doubles.kubernetes.certificate import server_context
@@ -33,6 +34,7 @@ from witness.report.sinks import (
     notice_of,
 )
 from witness.report.sinks import kubernetes as kubernetes_module
+from witness.report.sinks.kubernetes import report
 from witness.report.sinks.notice import metrics_of
 from witness.wire import Envelope
 
@@ -317,3 +319,21 @@ def test_the_reporter_of_an_environment_writes_the_line_and_the_hold(
     assert '"here":true' in line
     assert [one.first for one in read_holds(tmp_path / "checkpoints")] == [21]
     assert len(list((tmp_path / "spool").glob("run-*/*.alarm.json"))) == 1
+
+
+def test_the_resource_s_definition_in_the_docs_fits_what_is_sent(root: Path) -> None:
+    text = (root / "docs" / "reporter.md").read_text().split("```yaml\n")[1].split("```")[0]
+    role, definition = yaml.safe_load_all(text)
+    version = definition["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for notice, rank in ((NOTICE, 1), (WHOLE_SECOND, None)):
+        sent = report(notice, rank)
+        assert sent["apiVersion"] == f"{definition['spec']['group']}/{version['name']}"
+        assert sent["kind"] == definition["spec"]["names"]["kind"]
+        assert set(schema["required"]) <= set(sent["spec"]) <= set(schema["properties"])
+        kinds = {"integer": int, "string": str}
+        for key, value in sent["spec"].items():
+            assert isinstance(value, kinds[schema["properties"][key]["type"]])
+    granted = {(group, one) for rule in role["rules"] for group in rule["apiGroups"]
+               for one in rule["resources"]}  # fmt: skip
+    assert granted == {("events.k8s.io", "events"), ("silent-witness.io", "sdcreports")}
