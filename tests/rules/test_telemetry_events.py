@@ -121,6 +121,15 @@ def test_a_clock_event_that_was_there_before_does_not_count() -> None:
     assert "before as well" in only(got, "clock_event").text
 
 
+def test_a_clock_event_that_stands_counts_only_against_neighbours_without_it() -> None:
+    own = over_time(112, lambda _: 8.0)
+    assert reading([own]).status == "nothing_found"
+    neighbours = [over_time(112, lambda _: 0.0, uuid=uuid) for uuid in NODE if uuid != SUSPECT]
+    seen = only(reading([own, *neighbours], node=NODE), "clock_event")
+    assert (seen.risen, seen.when) == (True, "standing")
+    assert "still active in the suspect window" in seen.text
+
+
 def test_a_clock_event_of_most_neighbours_does_not_count() -> None:
     found = [steps(112, (-60, 0x40), uuid=uuid) for uuid in NODE]
     assert reading(found, node=NODE).status == "nothing_found"

@@ -81,6 +81,8 @@ def test_missing_fields_say_why() -> None:
     assert why[112] == "not_in_add_on"
     advanced = reading([over_time(150, lambda _: 41.0)], source=Source(level="advanced"))
     assert {one.field_id: one.why for one in advanced.missing}[310] == "absent"
+    off = reading([], source=Source(level="disabled"))
+    assert {one.why for one in off.missing} == {"disabled"}
     # Where the level is not known, a field of it on any GPU shows that it is collected.
     other = [over_time(150, lambda _: 41.0), over_time(310, lambda _: 0.0, uuid=gpu(1))]
     assert {one.field_id: one.why for one in reading(other).missing}[310] == "absent"

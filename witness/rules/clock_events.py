@@ -2,15 +2,19 @@
 
 The value is a set of bits; that it is not 0 says nothing. Idle, a setting, the power cap and sync
 boost are how a GPU works. Hardware slowdown, hardware thermal slowdown and the power brake are the
-board protecting itself, software thermal slowdown the driver doing so.
+board protecting itself, software thermal slowdown the driver doing so. They count where they begin
+in the suspect window or after it, unless they come and go all the time or on most GPUs alike. One
+that was active before and still is counts only against enough GPUs that compare and have it not.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 
 from witness.rules import words
 from witness.rules.around import Around
+from witness.rules.bursts import burst
 from witness.rules.cleaning import Clean
 from witness.rules.levels import FEWEST_PEERS
 from witness.rules.moments import at
@@ -68,25 +72,27 @@ def clock_events(around: Around) -> tuple[Observation, ...]:
 
 def _observed(around: Around, clean: Clean, event: ClockEvent) -> Observation | None:
     window = around.window
-    active = [
-        time
-        for time, value in zip(clean.times, clean.values, strict=True)
-        if int(value) & event.bit
-    ]
-    if not active:
+    runs = _runs(clean, event)
+    if not runs:
         return None
-    before = [time for time in active if time <= window.suspect_from]
-    inside = active[len(before) :]
+    before = [run for run in runs if run.first <= window.suspect_from]
+    inside = runs[len(before) :]
+    standing = bool(before) and before[-1].last > window.suspect_from
     shown = inside or before
-    when: When = "before"
+    when: When = "standing" if standing else "before"
     if inside:
-        when = "window" if inside[0] <= window.until else "after"
-    alike, neighbours = _neighbours(around, event) if inside and event.hardware else (False, "")
-    habit = f"It was active in {words.counted(len(before), 'sample')} before as well."
+        when = "window" if inside[0].first <= window.until else "after"
+    asked = event.hardware and (bool(inside) or standing)
+    peers = around.of_peers(MASK_FIELD) if asked else ()
+    alike, neighbours = _neighbours(around, peers, event)
+    lengths = {run.first: float(run.samples) for run in runs}
+    habit = burst(clean, lengths, window).habit
+    samples = sum(run.samples for run in shown)
     sentences = (
-        f"Clock event “{event.title}” in {words.counted(len(shown), 'sample')}, "
-        f"first at {at(shown[0])}.",
-        habit if inside and before else "",
+        f"Clock event “{event.title}” in {words.counted(samples, 'sample')}, "
+        f"first at {at(shown[0].first)}.",
+        _before(before) if inside else "",
+        "It is still active in the suspect window." if standing and not inside else "",
         neighbours,
         "" if event.hardware else "Normal at work; it says nothing about faults.",
     )
@@ -94,19 +100,48 @@ def _observed(around: Around, clean: Clean, event: ClockEvent) -> Observation | 
         code="clock_event",
         field_id=MASK_FIELD,
         evidence="hint" if event.hardware else "context",
-        risen=event.hardware and bool(inside) and not before and not alike,
+        risen=asked and not alike and (not habit if inside else len(peers) >= FEWEST_PEERS),
         when=when,
         text=" ".join(one for one in sentences if one),
         part=(*clean.series.part, ("event", event.name)),
-        first=max((time for time in clean.times if time < shown[0]), default=None),
-        last=shown[0],
-        amount=float(len(shown)),
+        first=max((time for time in clean.times if time < shown[0].first), default=None),
+        last=shown[0].first,
+        amount=float(samples),
     )
 
 
-def _neighbours(around: Around, event: ClockEvent) -> tuple[bool, str]:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Samples in a row in which an event was active."""
+
+    first: float
+    last: float
+    samples: int
+
+
+def _runs(clean: Clean, event: ClockEvent) -> list[_Run]:
+    """Find when the event began, and for how many samples it lasted each time."""
+    found = []
+    samples = zip(clean.times, clean.values, strict=True)
+    for active, group in groupby(samples, key=lambda sample: bool(int(sample[1]) & event.bit)):
+        if active:
+            times = [time for time, _ in group]
+            found.append(_Run(times[0], times[-1], len(times)))
+    return found
+
+
+def _before(runs: list[_Run]) -> str:
+    if not runs:
+        return ""
+    samples = sum(run.samples for run in runs)
+    times = words.counted(len(runs), "time")
+    return f"It began {times} before as well, {words.counted(samples, 'sample')} in all."
+
+
+def _neighbours(
+    around: Around, peers: tuple[tuple[Clean, ...], ...], event: ClockEvent
+) -> tuple[bool, str]:
     """Tell whether most GPUs that compare were held back alike, and say how many were."""
-    peers = around.of_peers(MASK_FIELD)
     held = sum(
         any(
             time > around.window.suspect_from and int(value) & event.bit

@@ -100,7 +100,7 @@ class Observation:
     chance: float | None = None
 
 
-MissingWhy = Literal["refused", "basic_level", "not_in_add_on", "absent", "no_value"]
+MissingWhy = Literal["refused", "disabled", "basic_level", "not_in_add_on", "absent", "no_value"]
 """`no_value`: there are samples, and all say “no value”."""
 
 

@@ -48,6 +48,7 @@ __all__ = [
 _WHY: Mapping[MissingWhy, str] = MappingProxyType(
     {
         "refused": "the source did not answer for it",
+        "disabled": "the add-on is set to collect nothing from GPUs",
         "basic_level": "collected at the advanced level only",
         "not_in_add_on": "in neither level of the add-on, an operator must add it",
         "absent": "no reading in the suspect window or after it",
@@ -191,6 +192,8 @@ def _why(known: Around, field: Field, advanced_seen: bool) -> MissingWhy:
         return "no_value"
     if known.source.refusal(field.id) is not None:
         return "refused"
+    if not parts and known.source.level == "disabled":
+        return "disabled"
     if parts or field.level == "basic":
         return "absent"
     if field.level == "extra":
