@@ -12,7 +12,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import beyond, fingerprints, intake, latency, maps, pages, reporter
+from tests.bench import (
+    beyond,
+    checks,
+    fingerprints,
+    intake,
+    latency,
+    maps,
+    pages,
+    reporter,
+    telemetry_rules,
+)
 from tests.bench.report import Report, machine
 
 SECTIONS = {
@@ -21,8 +31,10 @@ SECTIONS = {
     "latency": latency.measure,
     "pages": pages.measure,
     "fingerprints": fingerprints.measure,
+    "checks": checks.measure,
     "reporter": reporter.measure,
     "beyond": beyond.measure,
+    "readings": telemetry_rules.measure,
 }
 KEPT = Path("var/bench")
 NEEDED_GIB, NEEDED_QUICK_GIB = 12, 2
