@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from witness.ddp.adapters.torchrun import record_alarm
 from witness.ddp.alarms import Alarm, SilentCorruption
 from witness.ddp.leaving import EXIT_CODE
 from witness.ddp.randomness import seed_all, untouched
@@ -33,8 +34,12 @@ class Stopped(SilentCorruption, SystemExit):
 
 
 def stop_on(alarm: Alarm | None) -> None:
-    """Raise `Stopped` for an alarm, which is equal on every rank; do nothing for None."""
+    """Raise `Stopped` for an alarm, which is equal on every rank; do nothing for None.
+
+    Under torchrun the alarm is left as the cause, because torchrun records no exit by itself.
+    """
     if alarm is not None:
+        record_alarm(alarm)
         raise Stopped(alarm)
 
 
