@@ -62,7 +62,8 @@ class Job:
         self.rank = dist.get_rank()
         inner = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4))
         self.model = DistributedDataParallel(inner)
-        self.optimizer = torch.optim.AdamW(inner.parameters(), lr=1e-2)
+        fused = options.get("deferred", False)
+        self.optimizer = torch.optim.AdamW(inner.parameters(), lr=1e-2, fused=fused)
         self.injector = Injector(inner, self.rank, self.optimizer).arm(*faults)
         self.reporter = options.pop("reporter", Recorder())
         self.guard = Guard(

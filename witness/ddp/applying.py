@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from witness.ddp.deferred import CannotDeferError, DeferredFlag
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -47,11 +49,11 @@ class Update:
         """Apply the gradients, whose norm is given as they are now, and drop them."""
         if self.scaled:
             self.scaler.unscale_(self.optimizer)
-            self._clip(norm / self.scaler.get_scale())
+            self.clip(norm / self.scaler.get_scale())
             self.scaler.step(self.optimizer)
             self.scaler.update()
         else:
-            self._clip(norm)
+            self.clip(norm)
             self.optimizer.step()
         self.drop()
 
@@ -59,6 +61,13 @@ class Update:
         """Forget the gradients; weights and optimizer state stay as they are."""
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _clip(self, norm: Tensor) -> None:
+    def deferred(self) -> DeferredFlag:
+        """Give what lets the device skip a step; raises `CannotDeferError` where it cannot."""
+        if self.scaled:
+            raise CannotDeferError("a gradient scaler waits for the host at every step anyway")
+        return DeferredFlag(self.optimizer)
+
+    def clip(self, norm: Tensor) -> None:
+        """Clip the gradients, whose norm is given; nothing where no bound is set."""
         if self.max_grad_norm is not None:
             nn.utils.clip_grads_with_norm_(self.params, self.max_grad_norm, norm)

@@ -59,6 +59,14 @@ class StepBuffers:
         self._take()
         return [kept.value for kept in self._kept]
 
+    def go_back(self, values: Values) -> None:
+        """Take an earlier step's values for those that replays begin with, until the next step."""
+        self._due = False
+        self._kept = [
+            _Kept(kept.module, kept.name, kept.buffer, None, value)
+            for kept, value in zip(self._kept, values, strict=True)
+        ]
+
     def digest(self, device: torch.device) -> Tensor:
         """Give one word for all of it, 0-d int64 on the device."""
         values = [None if value is None else value.to(device) for value in self.values()]

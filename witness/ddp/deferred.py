@@ -58,7 +58,7 @@ class DeferredFlag:
         """
         if self._pending is not None:
             raise RuntimeError(f"the flag of step {self._pending.step} has not been read")
-        self._optimizer.found_inf = flag.to(torch.float32)  # type: ignore[attr-defined]
+        self._optimizer.found_inf = flag.to(torch.float32).reshape(())  # type: ignore[attr-defined]
         try:
             self._optimizer.step()
         finally:

@@ -12,23 +12,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from witness.ddp import alarms, nonfinite, start
+from witness.ddp import start
 from witness.ddp.after_alarm import AfterAlarm
 from witness.ddp.alarms import Alarm
 from witness.ddp.announcing import Announcer
 from witness.ddp.applying import Update
 from witness.ddp.call_order import CallOrder
-from witness.ddp.collectives import global_ranks
+from witness.ddp.deferred import DeferredFlag, Pending
 from witness.ddp.determinism import advice, deterministic
-from witness.ddp.divergent import as_keys
-from witness.ddp.further_audits import further_audits
 from witness.ddp.gradients import LocalGradients
-from witness.ddp.placement import in_job_numbers
-from witness.ddp.replay import Work, no_batch, own_words, refuse_exchange
-from witness.ddp.ring_audit import RingResult, confirm, ring_audit
+from witness.ddp.inspecting import Inspection, Norms
+from witness.ddp.replay import Work, no_batch, refuse_exchange
 from witness.ddp.schedule import Schedule
 from witness.ddp.stopping import Stopping
-from witness.ddp.weights import find_divergent
 
 if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
@@ -60,6 +56,7 @@ class Guard:
         checkpoints: Any = None,
         independent_nodes: bool = True,
         seed: int | None = None,
+        deferred: bool = False,
         after_alarm: AfterAlarm | None = None,
     ) -> None:
         """Attach to the model and check the placement of the ranks; a collective call.
@@ -70,12 +67,13 @@ class Guard:
         replayed and the schedule must have no audits. `reporter` None tells nobody. `checkpoints`
         is the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
         run where ranks share nodes, for trials. `seed` seeds all generators of every step from
-        it, the step and the rank, so that dropout is replayed without being asked for.
+        it, the step and the rank, so that dropout is replayed without being asked for. `deferred`
+        lets the device skip a bad step by itself, and the host learn of it a step later, so that
+        no step waits for the host; for optimizers made with `fused=True`, without a scaler.
         """
         if rebuild_batch is None and schedule.audit_every:
             raise ValueError("audits need rebuild_batch: give it, or Schedule(audit_every=0)")
-        self.schedule, self.start_step, self.group = schedule, start_step, group
-        self.optimizer, self._replays = optimizer, rebuild_batch is not None
+        self.schedule, self.group, self.optimizer = schedule, group, optimizer
         self._announcer = Announcer(reporter)
         self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes)
         self.gradients = LocalGradients.attach(model, group)
@@ -92,21 +90,27 @@ class Guard:
         )
         if schedule.audit_every:
             refuse_exchange(model.module)
-            start.advise(advice(self._device, schedule.deterministic_audits), group)
-        self._skipped = nonfinite.SkippedSteps()
+            start.advise(
+                advice(self.gradients.params[0].device, schedule.deterministic_audits), group
+            )
+        replays = rebuild_batch is not None
+        self._inspection = Inspection(
+            schedule, self.work, self.gradients, self._announcer, group, replays
+        )
+        self._inspection.begin(start_step)
         self._stopping = Stopping(
             self.work,
             self._announcer,
             self.rank_map,
             group,
             checkpoints,
-            after_alarm if self._replays else replace(after_alarm or AfterAlarm(), replays=0),
+            after_alarm if replays else replace(after_alarm or AfterAlarm(), replays=0),
         )
         self.settle: Callable[[Alarm], Alarm] | None = None  # asked before an alarm is told
         self._order = CallOrder(start_step)
-        self.last_audit: int | None = None
-        self.last_weights: int | None = None
-        self._norm = torch.zeros(())
+        self._deferred = self._update.deferred() if deferred else None
+        self._unread: int | None = None
+        self._norms: Norms | None = None
 
     @property
     def step(self) -> int:
@@ -118,6 +122,11 @@ class Guard:
         """Give the last step that was applied; None before the first."""
         return self._order.applied
 
+    @property
+    def start_step(self) -> int:
+        """Give the step at which the job, or its newest resumption, began."""
+        return self._inspection.start_step
+
     @contextmanager
     def forward(self, step: int) -> Iterator[None]:
         """Run one step's forward and backward, with deterministic kernels where it is audited.
@@ -126,9 +135,10 @@ class Guard:
         """
         with self._order.forward(step):
             self._announcer.step_began()
-            self.gradients.reset(record=self._deterministic)
+            exact = self._inspection.is_deterministic(step)
+            self.gradients.reset(record=exact)
             self.work.begin(step, dist.get_rank())
-            with deterministic() if self._deterministic else nullcontext():
+            with deterministic() if exact else nullcontext():
                 yield
 
     def update(self, *losses: Tensor) -> Alarm | None:
@@ -136,10 +146,14 @@ class Guard:
 
         After an alarm the gradients are dropped and, but for a weights alarm, the step is not
         applied. `losses` are the step's losses, one a micro-batch in their order, not scaled.
+        Where the guard defers, the alarm may be that of the step before, which was not applied.
         """
+        if self._deferred is not None and not self._waits(self.step):
+            return self._update_first(self._deferred, losses)
         alarm = self.inspect(*losses)
         if alarm is None:
-            self._update.apply(self._norm)
+            assert self._norms is not None
+            self._update.apply(self._norms.reduced)
             alarm = self.after_update()
         return alarm
 
@@ -147,26 +161,12 @@ class Guard:
         """Check the step without applying it, where a framework steps the optimizer itself."""
         self.work.refuse_losses(losses)
         self._order.inspected()
-        own = self.gradients.norm()
-        self._norm = nonfinite.reduced_norm(self.gradients.params)
-        flagged = bool(nonfinite.flag(own, self._norm, self.group).item())
-        named = nonfinite.Named()
-        if flagged:
-            named = nonfinite.name_ranks(own, self._norm, self.group)
-        else:
-            self._passed("nonfinite")
-        if self._update.scaled:
-            # What overflows under a scaler is skipped by it, and proves nothing.
-            self._skipped.note(flagged, named.own)
-            named = nonfinite.Named()
-        return self._judge(named, losses)
-
-    def _judge(self, named: nonfinite.Named, losses: tuple[Tensor, ...]) -> Alarm | None:
-        due = named.own or self.schedule.is_audit(self.step)
-        alarm = self._ring(named.own, losses) if due else None
-        if alarm is None and named.reduced:
-            alarm = self._alarm("reduced gradient", reduced_nonfinite=named.reduced)
-        return self.stop(alarm)
+        alarm = self._late()
+        if alarm is not None:
+            return alarm
+        self._norms = self._inspection.norms()
+        scaled = self._update.scaled
+        return self.stop(self._inspection.check_gradients(self.step, self._norms, losses, scaled))
 
     def after_update(self) -> Alarm | None:
         """Compare the replicas if they are due, after the step that was inspected is applied."""
@@ -184,11 +184,22 @@ class Guard:
         Every rank must call it; for checkpoints that are saved outside the schedule.
         """
         self._order.between_steps("check_weights()")
-        return None if self.last_weights == self._order.done else self._compare()
+        alarm = self._late()
+        if alarm is not None or self._inspection.last_weights == self._order.done:
+            return alarm
+        return self._compare()
+
+    def finish(self) -> Alarm | None:
+        """Learn of the last step what the host has not read yet; after the loop, on every rank.
+
+        Needed where the guard defers; else there is nothing to learn.
+        """
+        self._order.between_steps("finish()")
+        return self._late()
 
     def tags(self) -> dict[str, int | None]:
         """Give the tags of a checkpoint saved now: the steps of the last passes."""
-        return {"last_audit_pass": self.last_audit, "last_weight_check_pass": self.last_weights}
+        return self._inspection.tags()
 
     def stop(self, alarm: Alarm | None) -> Alarm | None:
         """Stop for an alarm, of a check beside the guard's as well; None goes through."""
@@ -197,7 +208,8 @@ class Guard:
         alarm = alarm if self.settle is None else self.settle(alarm)
         self._order.stop(f"{alarm['check']}, step {alarm['step']}")
         self._update.drop()
-        return self._stopping.stop(alarm, self._deterministic)
+        exact = self._inspection.is_deterministic(alarm["step"])
+        return self._stopping.stop(alarm, exact)
 
     def go_on(self, step: int) -> None:
         """Take steps again after an alarm, from `step` on, once a state from before it is restored.
@@ -205,94 +217,47 @@ class Guard:
         Passes up to then are forgotten: they belong to the state that was left behind.
         """
         self._order.go_on(step)
-        self.start_step, self.last_audit, self.last_weights = step, None, None
+        if self._deferred is not None:
+            self._deferred.read()
+        self._unread = None
+        self._inspection.begin(step)
         self._update.drop()
 
-    def _ring(self, named: list[int], losses: tuple[Tensor, ...]) -> Alarm | None:
-        if not self._replays:
-            return self._alarm(
-                "compute", nonfinite=named, mismatched_pairs=[], culprits=[], verdicts=[]
-            )
-        with_grads = self._deterministic
-        own = own_words(losses, self.gradients.fingerprints() if with_grads else None)
-        offset = self.schedule.offset(self.step, dist.get_world_size(self.group))
-        with deterministic() if with_grads else nullcontext():
-            ring = ring_audit(self.work, own, self.step, offset, with_grads, self.group)
-            if named or ring.pairs:
-                return self._compute_alarm(named, ring, own, with_grads)
-        ring.raise_failed()
-        if self.schedule.is_audit(self.step):
-            self.last_audit = self.step
-            self._passed("ring", mode=self._kernel_mode, peer_offset=offset)
-        return None
-
-    def _compute_alarm(
-        self, named: list[int], ring: RingResult, own: Tensor, with_grads: bool
-    ) -> Alarm:
-        verdicts = confirm(self.work, ring.ambiguous, ring, self.step, with_grads, self.group)
-        base = self.schedule.peer_offset
-        further = further_audits(self.work, own, ring, self.step, base, with_grads, self.group)
-        more: dict[str, Any] = {"further_audits": further} if further else {}
-        return self._alarm(
-            "compute",
-            nonfinite=named,
-            mismatched_pairs=[list(pair) for pair in ring.pairs],
-            culprits=ring.culprits,
-            verdicts=verdicts,
-            peer_offset=ring.offset,
-            digests=ring.digests,
-            replay_failed=ring.failed,
-            **as_keys(ring.differing.rows, self.work.names()),
-            **more,
-        )
+    def _waits(self, step: int) -> bool:
+        """Tell whether the host has to know at once: something is compared or saved after it."""
+        on = self.schedule
+        return on.is_audit(step) or on.is_check(step) or on.is_checkpoint(step)
 
     def _compare(self) -> Alarm | None:
-        params = dict(self.work.module.named_parameters())
-        result = find_divergent(list(params.values()), self.group)
-        done = self._order.done
-        if result.diverged:
-            applied = done >= self.start_step
-            keys = as_keys(result.tensors, list(params))
-            return self.stop(
-                self._alarm(
-                    "weights", applied, suspects=result.suspects, digests=result.digests, **keys
-                )
-            )
-        self.last_weights = done if done >= 0 else None
-        self._passed("weights")
+        return self.stop(self._inspection.compare(self._order.done))
+
+    def _update_first(self, deferred: DeferredFlag, losses: tuple[Tensor, ...]) -> Alarm | None:
+        """Queue check and update for the device; learn only what became of the step before."""
+        self.work.refuse_losses(losses)
+        self._order.inspected()
+        alarm = self._late()
+        if alarm is not None:
+            return alarm
+        norms = self._inspection.norms()
+        kept = tuple(loss.detach() for loss in losses)
+        pending = Pending(self.step, norms.own, norms.reduced, kept, self.work.buffers.values())
+        self._update.clip(norms.reduced)
+        deferred.step(norms.flag, pending)
+        self._update.drop()
+        self._unread = self.step
+        self._order.updated()
         return None
 
-    def _alarm(self, check: str, applied: bool = False, **more: Any) -> Alarm:
-        offset = more.pop("peer_offset", self.schedule.peer_offset)
-        ranks = global_ranks(self.group)
-        world_size, ahead = in_job_numbers(ranks, offset, dist.get_world_size())
-        if ahead is None:
-            more.pop("digests", None)
-        return alarms.document(
-            check,
-            self.step,
-            self.start_step,
-            self.tags(),
-            update_applied=applied,
-            world_size=world_size,
-            peer_offset=ahead,
-            kernel_mode=self._kernel_mode,
-            schedule=self.schedule.as_document(self.start_step),
-            **more,
-        )
-
-    @property
-    def _device(self) -> torch.device:
-        return self.gradients.params[0].device
-
-    @property
-    def _deterministic(self) -> bool:
-        return self.schedule.deterministic_audits and self.schedule.is_audit(self.step)
-
-    @property
-    def _kernel_mode(self) -> str:
-        return "deterministic" if self._deterministic else "default"
-
-    def _passed(self, check: str, **how: Any) -> None:
-        gpus, took = dist.get_world_size(self.group), self._announcer.step_time_s
-        self._announcer.tell("passed", check, self.step, gpus=gpus, step_time_s=took, **how)
+    def _late(self) -> Alarm | None:
+        """Read what the device decided about the step before, where that was left for later."""
+        if self._deferred is None or self._unread is None:
+            return None
+        pending, step = self._deferred.read(), self._unread
+        self._unread = None
+        if pending is None:
+            self._inspection.passed("nonfinite", step)
+            return None
+        self.work.buffers.go_back(pending.buffers)
+        flag = torch.ones(1, dtype=torch.int32, device=pending.own.device)
+        norms = Norms(pending.own, pending.reduced, flag)
+        return self.stop(self._inspection.check_gradients(step, norms, pending.losses, False))

@@ -72,7 +72,7 @@ def train(
             saved = save_checkpoint(step, guard.tags())
             if saved is not None:
                 announcer.tell("checkpoint", step, str(saved), guard.tags())
-    return None
+    return guard.finish()
 
 
 def _backward(guard: Guard, model: DistributedDataParallel, batch: Any) -> list[Tensor]:
