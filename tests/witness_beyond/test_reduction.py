@@ -12,6 +12,8 @@ from torch import Tensor
 from tests.witness_beyond.jobs import RANKS, backward, guarded, wrong_gradient
 from witness.ddp.beyond.reducers import judge
 from witness.ddp.beyond.reduction import OWNER, THIRD, WITNESS, WitnessedReduction
+from witness.rules.alarm import read_alarm
+from witness.rules.findings import findings
 from witness.simulate import fleet
 
 ROLES = {"owner": OWNER, "witness": WITNESS, "third": THIRD}
@@ -70,6 +72,8 @@ def test_the_rank_that_added_up_wrong_is_named_in_whatever_role() -> None:
         }
         assert last["suspect_window"] == [2, 2]
         assert last["update_applied"] is False
+    assert read_alarm(found["witness"][-1]).suspects == (1,)
+    assert [one.rule for one in findings(read_alarm(found["witness"][-1]))] == [None]
     everywhere = found["all roles"][-1]
     assert everywhere["suspects"] == [2]
     assert {one["kind"] for one in everywhere["reductions"]} == {"sum"}

@@ -16,6 +16,8 @@ from witness.ddp.beyond.replicas import Replicas
 from witness.ddp.beyond.standby import Standby
 from witness.ddp.guard import Guard
 from witness.ddp.schedule import Schedule
+from witness.rules.alarm import read_alarm
+from witness.rules.findings import findings
 from witness.simulate import fleet
 
 STANDBY = 2
@@ -241,6 +243,20 @@ def test_nobody_is_named_where_the_standby_cannot_know(
     alarm = found[case]
     assert (alarm["check"], alarm["suspects"]) == ("weights", None)
     assert alarm["standby"]["sound"] is sound
+
+
+@pytest.mark.parametrize(
+    ("case", "rules"), [("weights 1", {"W1"}), ("persistent 1", {"R2", "R4"}), ("state 1", {None})]
+)
+def test_the_service_reads_what_the_standby_found(
+    found: dict[str, Any], case: str, rules: set[Any]
+) -> None:
+    read = findings(read_alarm(found[case]))
+    assert {one.rule for one in read} == rules
+    if rules != {None}:
+        assert {one.rank for one in read} == {1}
+    said = [caution.code for one in read for caution in one.cautions]
+    assert not any("digest" in code for code in said), said
 
 
 def one_replica() -> str:
