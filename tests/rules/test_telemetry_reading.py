@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from tests.rules.telemetry_samples import (
     NODE,
     RECORDED,
     SUSPECT,
+    WINDOW,
     gpu,
     only,
     over_time,
@@ -24,7 +26,7 @@ from tests.rules.telemetry_samples import (
 )
 from witness.rules.dcgm_fields import FIELDS
 from witness.rules.samples import Series, join
-from witness.rules.telemetry import Refusal, Source, missing_in_words
+from witness.rules.telemetry import Refusal, Source, Window, missing_in_words, read
 
 
 def test_nothing_collected() -> None:
@@ -219,19 +221,37 @@ any_series = st.builds(
 )
 
 
-@given(st.lists(any_series, max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+# Any order of times, equal ones as well: nobody checks a window before it comes here.
+any_window = st.builds(
+    Window, *(st.sampled_from([ALARM - 3600, ALARM - 150, ALARM, ALARM + 90]) for _ in range(4))
+)
+
+
+@given(any_window, st.lists(any_series, max_size=8), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
 def test_any_samples_give_a_reading_that_does_not_depend_on_their_order(
-    found: list[Series], rng: random.Random
+    window: Window, found: list[Series], rng: random.Random
 ) -> None:
-    # A source joins its series, so each field and part of a GPU comes once.
-    once = list({(one.gpu_uuid, one.field_id, one.part): one for one in found}.values())
-    got = reading(once, node=NODE)
-    rng.shuffle(once)
-    assert reading(once, node=NODE) == got
+    got = reading(found, window, node=NODE)
+    rng.shuffle(found)
+    again = reading(found, window, node=NODE)
+    assert again.observations == got.observations
+    assert (again.status, again.headline, again.missing) == (got.status, got.headline, got.missing)
     assert (got.status == "risen") == bool(got.risen)
     assert set(got.looked_at).isdisjoint(one.field_id for one in got.missing)
     assert all(one.evidence != "context" for one in got.risen)
+    json.dumps([asdict(one) for one in got.observations], allow_nan=False)
+
+
+def test_two_sources_do_not_double_a_rise() -> None:
+    found = [steps(202, (-60, 4.0))]
+    assert only(reading(found * 2), "increase").amount == 4.0
+
+
+def test_an_instance_with_a_uuid_of_its_own_cannot_be_joined() -> None:
+    got = read(WINDOW, "MIG-a0000002-1111-4222-8333-000000000005", [])
+    assert got.status == "not_collected"
+    assert "an instance by a UUID of its own" in got.notes[0]
 
 
 def test_a_joined_source_goes_straight_into_a_reading() -> None:

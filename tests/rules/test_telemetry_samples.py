@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from witness.rules.samples import (
     meant,
     sample_value,
     scrape_interval,
+    united,
 )
 
 REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
@@ -196,3 +198,26 @@ def test_spellings_of_the_rank_map_find_their_gpu() -> None:
     assert meant("GPU-a0000009", known) == gpu(5, 9)
     for unclear in ("GPU-a0000002", "GPU-a00000", "nvidia5", "5", None, gpu(7)):
         assert meant(unclear, known) is None
+
+
+def test_two_sources_of_one_cluster_count_an_error_once() -> None:
+    first = series(202, [3.0] * 30 + [5.0] * 30)
+    second = replace(series(202, [3.0] * 29 + [5.0] * 29, start=ALARM - 3592), joined=2)
+    for both in ([first, second], [second, first]):
+        (one,) = united(both)
+        assert one.times == first.times
+        assert one.joined == 3
+        assert one.left_out == 58
+    assert united([first]) == (first,)
+
+
+@given(st.lists(st.floats(0, 9), min_size=2, max_size=30), st.data())
+def test_windows_in_a_row_unite_to_the_whole(values: list[float], data: st.DataObject) -> None:
+    whole = series(202, values)
+    cut = data.draw(st.integers(1, len(values) - 1))
+    parts = [
+        replace(whole, times=whole.times[:cut], values=whole.values[:cut]),
+        replace(whole, times=whole.times[cut:], values=whole.values[cut:]),
+    ]
+    (one,) = united(data.draw(st.permutations(parts)))
+    assert (one.times, one.values) == (whole.times, whole.values)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from witness.rules.cleaning import Clean, clean
 from witness.rules.dcgm_fields import BY_ID, Field
 from witness.rules.observations import Source, Window
-from witness.rules.samples import Series, scrape_interval
+from witness.rules.samples import Series, scrape_interval, united
 
 _ByGpu = Mapping[str, Mapping[int, tuple[Series, ...]]]
 
@@ -76,10 +76,10 @@ def around(
     ring: Sequence[str] = (),
     source: Source | None = None,
 ) -> Around:
-    """Sort a window's series; samples outside of it are left away."""
+    """Sort a window's series; samples outside of it are left away, several sources put together."""
     known = source or Source()
     by_gpu: dict[str, dict[int, tuple[Series, ...]]] = {}
-    for one in series:
+    for one in united(series, known.interval_s):
         cut = within(one, window.start, window.end)
         fields = by_gpu.setdefault(cut.gpu_uuid, {})
         fields[cut.field_id] = (*fields.get(cut.field_id, ()), cut)

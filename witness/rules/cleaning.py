@@ -13,8 +13,9 @@ from typing import Literal
 
 from witness.rules import words
 from witness.rules.dcgm_fields import BY_ID, Field
+from witness.rules.merging import MISSED
 from witness.rules.moments import at, span
-from witness.rules.samples import MISSED, Series, scrape_interval
+from witness.rules.samples import Series, scrape_interval
 
 MarkKind = Literal["blank", "nan", "infinite", "implausible", "gap", "left_out"]
 """`blank`: DCGM's "no value". `gap`: no sample where one was due. `left_out`: samples of a second

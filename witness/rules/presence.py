@@ -30,6 +30,11 @@ def notes_on_presence(around: Around) -> tuple[str, ...]:
     newest = {gpu: around.newest(gpu) for gpu in (around.suspect, *around.node)}
     there = [time for time in newest.values() if time is not None]
     found = []
+    if around.suspect.startswith("MIG-"):
+        found.append(
+            "The rank map names an instance by a UUID of its own; exporters name the GPU that it "
+            "is a part of, so nothing can be joined."
+        )
     if newest[around.suspect] is None and there:
         found.append(
             f"The GPU sent nothing in this window; {len(there)} of {len(newest)} GPUs of its node "

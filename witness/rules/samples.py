@@ -5,23 +5,18 @@ set-up, and the same index exists on every node. Values stay as they came; `clea
 of them are readings.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from statistics import median
 
 from witness.rules.dcgm_fields import Field, field_of
 from witness.rules.identity import gpu_uuid
+from witness.rules.merging import merged, steps
 
 Part = tuple[tuple[str, str], ...]
 """What one GPU has several of, as sorted pairs: `mig`, `link`, `xid`, `event`, `watch`, and for
 counts over a window its length `window_ms`. Empty for the GPU as a whole."""
-
-MISSED = 1.5
-"""Two samples further apart than this many scrape intervals: at least one scrape is missing. Half
-way between none (1) and one (2), so that jitter of a third of an interval changes nothing."""
 
 LONGEST_VALUE = 64
 """No number that a source prints is longer."""
@@ -130,8 +125,8 @@ def scrape_interval(series: Iterable[Series]) -> float | None:
 
     Right as long as fewer than half of the scrapes are missing.
     """
-    steps = [step for one in series for step in _steps(one.times)]
-    return median(steps) if steps else None
+    found = [step for one in series for step in steps(one.times)]
+    return median(found) if found else None
 
 
 def join(raw: Iterable[RawSeries], interval_s: float | None = None) -> Joined:
@@ -157,6 +152,40 @@ def join(raw: Iterable[RawSeries], interval_s: float | None = None) -> Joined:
     return Joined(
         tuple(_joined(*key, members[key], interval_s) for key in sorted(members)),
         tuple(NotJoined(name, why, count) for (name, why), count in sorted(lost.items())),
+    )
+
+
+def united(series: Iterable[Series], interval_s: float | None = None) -> tuple[Series, ...]:
+    """Put series of the same GPU, field and part together: of several sources, of windows in a row.
+
+    As `join` does: where two ran at the same time the longer one counts.
+    """
+    members: dict[tuple[str, int, Part], list[Series]] = {}
+    for one in series:
+        members.setdefault((one.gpu_uuid, one.field_id, one.part), []).append(one)
+    return tuple(
+        found[0] if len(found) == 1 else _united(found, interval_s)
+        for _, found in sorted(members.items(), key=lambda pair: pair[0])
+    )
+
+
+def _united(found: list[Series], interval: float | None) -> Series:
+    # By first sample; ties by length and values, so that the order they came in changes nothing.
+    ordered = sorted(found, key=lambda one: (one.times, one.values, one.seen.metrics))
+    times, values, left_out = merged(
+        [list(zip(one.times, one.values, strict=True)) for one in ordered], interval
+    )
+    seen = (
+        tuple(dict.fromkeys(text for one in ordered for text in getattr(one.seen, part.name)))
+        for part in fields(Seen)
+    )
+    return replace(
+        ordered[0],
+        times=tuple(times),
+        values=tuple(values),
+        seen=Seen(*seen),
+        joined=sum(one.joined for one in ordered),
+        left_out=left_out + sum(one.left_out for one in ordered),
     )
 
 
@@ -186,8 +215,10 @@ def _joined(
     sorted_members = [
         (sorted(one.samples, key=lambda sample: sample[0]), one.labels) for one in members
     ]
-    by_first = sorted(sorted_members, key=lambda one: one[0][0][0] if one[0] else 0.0)
-    times, values, left_out = _merged([samples for samples, _ in by_first], interval)
+    by_first = sorted(
+        sorted_members, key=lambda one: (one[0][0][0] if one[0] else 0.0, sorted(one[1].items()))
+    )
+    times, values, left_out = merged([samples for samples, _ in by_first], interval)
     return Series(
         uuid,
         field_id,
@@ -198,44 +229,6 @@ def _joined(
         len(members),
         left_out,
     )
-
-
-def _merged(
-    members: list[list[tuple[float, float]]], interval: float | None
-) -> tuple[list[float], list[float], int]:
-    """Merge by rising time; a sample counts only where the longer series has a hole."""
-    if all(before[-1][0] < after[0][0] for before, after in pairwise(filter(None, members))):
-        members = [[sample for one in members for sample in one]]  # One after the other.
-    if interval is None:
-        steps = [step for one in members for step in _steps([time for time, _ in one])]
-        interval = median(steps) if steps else 0.0
-    hole = MISSED * interval
-    times: list[float] = []
-    values: list[float] = []
-    left_out = 0
-    for samples in sorted(members, key=len, reverse=True):
-        taken: dict[float, float] = {}
-        for time, value in samples:
-            if time in taken or not _in_hole(times, time, hole):
-                left_out += 1
-            else:
-                taken[time] = value
-        merged = sorted([*zip(times, values, strict=True), *taken.items()], key=lambda s: s[0])
-        times = [time for time, _ in merged]
-        values = [value for _, value in merged]
-    return times, values, left_out
-
-
-def _in_hole(times: list[float], time: float, hole: float) -> bool:
-    """Tell whether the samples around a time leave room for one more."""
-    after = bisect_left(times, time)
-    if after < len(times) and times[after] == time:
-        return False
-    return after in {0, len(times)} or times[after] - times[after - 1] > hole
-
-
-def _steps(times: Sequence[float]) -> list[float]:
-    return [later - sooner for sooner, later in pairwise(times) if later > sooner]
 
 
 def _seen(all_labels: list[Mapping[str, str]]) -> Seen:
