@@ -13,9 +13,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from witness.ddp.alarms import Alarm, named
-from witness.ddp.collectives import gather, global_rank
+from witness.ddp.buffers import Values
+from witness.ddp.collectives import gather, global_ranks
 from witness.ddp.fingerprints import fold
 from witness.ddp.replay import Work, replay
+from witness.ddp.ring_audit import sent_buffers
 from witness.rules import words
 
 _log = logging.getLogger(__name__)
@@ -108,12 +110,12 @@ def count_wrong(
     """
     if not chosen or limits.replays < 1:
         return []
-    size = dist.get_world_size(group)
-    order = {global_rank(position, group): position for position in range(size)}
+    order = {rank: position for position, rank in enumerate(global_ranks(group))}
     rounds: list[list[list[int]]] = []
     began = time.monotonic()
+    begun = _beginnings(work, chosen, group)
     for done in range(1, limits.replays + 1):
-        mine = _round(work, chosen, step, with_grads, began)
+        mine = _round(work, chosen, begun, step, with_grads, began)
         table: list[list[int]] = gather(mine, group).tolist()
         if any(row[-1] for row in table):
             _log.warning("a rank could not do step %d again; its replays end here", step)
@@ -141,8 +143,26 @@ def _witnesses(
     return tuple(found)
 
 
+def _beginnings(
+    work: Work, chosen: Sequence[Trial], group: dist.ProcessGroup | None
+) -> list[Values | None]:
+    """Give the buffers that each trial begins with; None where its ranks have the same already."""
+    mine = work.buffers.digest(work.params[0].device).reshape(1)
+    starts = dict(zip(global_ranks(group), gather(mine, group).flatten().tolist(), strict=True))
+    found: list[Values | None] = []
+    for trial in chosen:
+        begun = {starts[rank] for rank in (trial.batch_of, trial.suspect, *trial.witnesses)}
+        found.append(sent_buffers(work, trial.batch_of, group) if len(begun) > 1 else None)
+    return found
+
+
 def _round(
-    work: Work, chosen: Sequence[Trial], step: int, with_grads: bool, began: float
+    work: Work,
+    chosen: Sequence[Trial],
+    begun: Sequence[Values | None],
+    step: int,
+    with_grads: bool,
+    began: float,
 ) -> Tensor:
     """Do this rank's part of a round: an answer a trial, the time so far in ms, a mark of failure.
 
@@ -152,7 +172,8 @@ def _round(
     try:
         for place, trial in enumerate(chosen):
             if me in (trial.suspect, *trial.witnesses):
-                answers[place] = int(fold(replay(work, step, trial.batch_of, with_grads)))
+                again = replay(work, step, trial.batch_of, with_grads, buffers=begun[place])
+                answers[place] = int(fold(again))
     except Exception:
         _log.warning("a replay of step %d failed", step, exc_info=True)
         failed = 1

@@ -231,7 +231,7 @@ def _from_targets_buffers(
     ranks, me = global_ranks(group), dist.get_rank(group)
     for by in _begun_differently(table, offset):
         target = ranks[(by + offset) % len(ranks)]
-        values = _sent(work, target, group)
+        values = sent_buffers(work, target, group)
         if by == me:
             again, _, _ = _attempt(work, step, target, with_grads, values)
     return again
@@ -244,10 +244,11 @@ def _buffers_of(
     starts = dict(zip(ring.ranks, ring.starts, strict=True))
     if all(starts[user] == starts[target] for user in users):
         return None
-    return _sent(work, target, group)
+    return sent_buffers(work, target, group)
 
 
-def _sent(work: Work, target: int, group: dist.ProcessGroup | None) -> Values:
+def sent_buffers(work: Work, target: int, group: dist.ProcessGroup | None) -> Values:
+    """Send the buffers that a target's step began with to every rank; all must call it."""
     mine = dist.get_rank() == target
     box: list[Any] = [None]
     if mine:
