@@ -39,6 +39,11 @@ class Settings(BaseSettings):
         description='Kubernetes access by cluster name, as JSON: {"alpine": {"kubeconfig": '
         '"/path", "context": "name"}} or {"in_cluster": true}; a cluster not named is a dry run',
     )
+    sources: dict[str, list[dict[str, Any]]] = Field(
+        default_factory=dict,
+        description="where a cluster's DCGM metrics are, by cluster name, as JSON: "
+        '{"alpine": [{"url": "http://prometheus:9090"}]}; see docs/telemetry.md',
+    )
     recurrence_days: int = Field(
         90, ge=1, description="a second incident within this many days recurs, in days"
     )

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 
 from app.cluster.ports import ClusterPort
 from app.config import Settings
+from app.sources.ports import Sources
 from app.store.store import Store
 
 
@@ -20,12 +21,13 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Settings, store, clusters and the clock: handed down, never looked up elsewhere."""
+    """Settings, store, clusters, metric sources and the clock: handed down, never looked up."""
 
     settings: Settings
     store: Store
     clusters: Mapping[str, ClusterPort] = field(default_factory=dict)
     now: Callable[[], datetime] = utc_now
+    sources: Sources = field(default_factory=dict)
 
 
 def context_of(request: HTTPConnection) -> Context:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -27,6 +28,7 @@ from app.api import resume_floor as resume_floor_api
 from app.cluster import registry
 from app.config import Settings
 from app.context import Context
+from app.sources import registry as source_registry
 from app.store.store import Store
 from app.web import errors, health, sessions, static
 from app.web.metrics import Metrics
@@ -92,12 +94,12 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 
 def make_context(settings: Settings) -> Context:
-    """Open the database and the clusters."""
+    """Open the database, the clusters and the sources of their metrics."""
     policy = Policy(settings.recurrence_days, settings.proposal_days)
     url, apply = settings.resolved_database_url(), partial(apply_posts, policy=policy)
     store = Store.open(url, apply, settings.queue_limit)
     clusters = registry.clusters(settings.clusters, read_timeout_s=settings.cluster_timeout_s)
-    return Context(settings, store, clusters)
+    return Context(settings, store, clusters, sources=source_registry.sources(settings.sources))
 
 
 def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
@@ -137,6 +139,8 @@ def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
         yield
         await run_in_threadpool(app.state.executor.stop)
         if context is not None:
+            for one in chain.from_iterable(context.sources.values()):
+                one.close()
             context.store.close()
 
     return lifespan

@@ -20,9 +20,9 @@ ONLY_IN = {
     "psycopg": ["app/store"],
     "sqlite3": ["app/store"],
     "kubernetes": ["app/cluster"],
-    "urllib3": ["app/cluster"],
+    "urllib3": ["app/cluster", "app/sources"],
     "boto3": ["app/cluster"],
-    "botocore": ["app/cluster"],
+    "botocore": ["app/cluster", "app/sources"],
     "jinja2": ["app/web", "app/main.py"],
     "itsdangerous": ["app/web"],
     "plotly": [],  # only its JavaScript file is used
