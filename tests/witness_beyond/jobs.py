@@ -40,6 +40,7 @@ def guarded(
     group: dist.ProcessGroup | None = None,
     dtype: torch.dtype = torch.float32,
     norm: bool = False,
+    scaler: Any = None,
 ) -> Guard:
     """Build the model, its DDP wrapper, its optimizer and a guard around them."""
     # Buckets of a few hundred bytes: several a step.
@@ -54,7 +55,7 @@ def guarded(
 def backward(guard: Guard, step: int) -> Tensor:
     with guard.forward(step):
         loss = loss_of(guard.ddp, batch(step, dist.get_rank()))  # type: ignore[attr-defined]
-        loss.backward()
+        (loss if guard.work.scale is None else guard.work.scale(loss)).backward()
     return loss.detach()
 
 

@@ -13,6 +13,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 
 from tests.witness_beyond.jobs import RANKS, backward, guarded
 from witness.ddp.beyond.rounding import RoundingBound, beyond_rounding
+from witness.inject import Fault, Injector
 from witness.simulate import fleet
 
 
@@ -28,6 +29,21 @@ def faulty(bit: int) -> Callable[..., Any]:
         return allreduce_hook(group, bucket).then(spoil)
 
     return reduce
+
+
+def injected(fault: Fault) -> Any:
+    """Let a fault of the product's own injector act inside the library's all-reduce."""
+    guard = guarded()
+    bound = RoundingBound(guard.gradients, slices=1)
+    with Injector(guard.work.module, dist.get_rank()).arm(fault) as injector:
+        for step in range(4):
+            injector.begin(step)
+            bound.before(step)
+            loss = backward(guard, step)
+            alarm = guard.stop(bound.after()) or guard.update(loss)
+            if alarm is not None:
+                return alarm
+    return None
 
 
 def alarm_of(bit: int | None, slices: int, dtype: torch.dtype = torch.float32) -> Any:
@@ -51,7 +67,8 @@ def everything() -> dict[str, Any]:
         "large": alarm_of(22, 1),
         "in its turn": alarm_of(22, 3),
         "one rounding": alarm_of(0, 1),
-        "equal on all": dist.get_world_size(),
+        "reducer": injected(Fault.on(rank=1).multiply(1.5).in_reduced().since(2)),
+        "contribution": injected(Fault.on(rank=1).multiply(1000).in_contribution().since(2)),
     }
 
 
@@ -64,6 +81,9 @@ def test_a_wrong_sum_is_seen_though_nobody_can_be_named() -> None:
     assert (large["check"], large["step"], large["suspects"]) == ("reduction", 0, None)
     assert {one["kind"] for one in large["reductions"]} == {"beyond rounding"}
     assert all(one["elements"] == 1 for one in large["reductions"])
+    for name in ("reducer", "contribution"):
+        assert (found[name]["check"], found[name]["step"]) == ("reduction", 2)
+        assert found[name]["suspects"] is None
     # The middle of a bucket lies in the second of three slices, which comes at step 1.
     assert found["in its turn"]["step"] == 1
     assert found["in its turn"]["suspect_window"] == [0, 1]

@@ -37,13 +37,15 @@ def job(
     fault: Fault,
     disturb: Fault | None = None,
     kind: type[Replicas] = Replicas,
+    scaled: bool = False,
 ) -> dict[str, Any] | None:
     """Train seven steps on two replicas; `fault` acts after an update, `disturb` before a step."""
     training, link = made
     if dist.get_rank() == STANDBY:
         _stand_by(link, disturb)
         return None
-    guard = guarded(schedule, make=adamw, group=training, norm=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0) if scaled else None
+    guard = guarded(schedule, make=adamw, group=training, norm=True, scaler=scaler)
     replicas = kind(guard, STANDBY, link)
     alarm = None
     for step in range(7):
@@ -153,6 +155,8 @@ def everything() -> dict[str, Any]:
         found[f"state {rank}"] = job(made, WEIGHTS, state_of(rank, 3))
         found[f"persistent {rank}"] = job(made, RING, nothing, compute_of(rank, 4))
         found[f"transient {rank}"] = job(made, RING, nothing, compute_of(rank, 4, calls=1))
+    found["scaled weights"] = job(made, WEIGHTS, weight_of(1, 4), scaled=True)
+    found["scaled compute"] = job(made, RING, nothing, compute_of(1, 4), scaled=True)
     found["another start"] = another_start(made)
     found["weights before an audit"] = job(made, RING, weight_of(1, 4))
     found["faulty standby"] = job(made, WEIGHTS, weight_of(1, 1), faulty_standby)
@@ -206,6 +210,12 @@ def test_the_replica_that_computes_wrong_is_named(found: dict[str, Any], rank: i
         (1 - rank, rank): (rank, "replayer computed wrong"),
     }
     assert {one["third"] for one in alarm["verdicts"]} == {STANDBY}
+
+
+def test_gradients_that_a_scaler_scales_are_followed_and_replayed(found: dict[str, Any]) -> None:
+    assert found["scaled weights"]["suspects"] == [1]
+    kinds = {one["kind"]: one["suspect"] for one in found["scaled compute"]["verdicts"]}
+    assert kinds == {"persistent": 1, "replayer computed wrong": 1}
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -158,8 +158,11 @@ class Replicas:
         second = gather(mine.reshape(1), self.group).flatten().tolist()
         again = dict(zip(self.ranks, second, strict=True))
         self._command(REPLAY, step, int(with_grads))
-        buffers = [None if one is None else one.cpu() for one in work.buffers.values()]
-        send_state(buffers, self.standby, self.link)
+        begun = {
+            "buffers": [None if one is None else one.cpu() for one in work.buffers.values()],
+            "scale": None if work.scale is None else work.scale(torch.ones(())).cpu(),
+        }
+        send_state(begun, self.standby, self.link)
         sound, *answers = receive(3, self.standby, self.link)
         thirds = dict(zip(self.ranks, answers, strict=True)) if sound else {}
         return {

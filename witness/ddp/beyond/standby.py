@@ -117,11 +117,16 @@ class Standby:
         self.work.remember_buffers()
         # Taken now, so that the replicas' values find their places.
         self.work.buffers.values()
+        begun = [receive_state(rank, self.link) for rank in self.replicas]
+        scales = [one["scale"] for one in begun]
+        self.sound = self.sound and scales[0] == scales[1]
+        self.work.scale = (
+            None if scales[0] is None else lambda loss: loss * scales[0].to(loss.device)
+        )
         answers = []
         with deterministic() if with_grads else nullcontext():
-            for rank in self.replicas:
-                buffers = receive_state(rank, self.link)
-                words = replay(self.work, step, rank, with_grads, buffers=buffers)
+            for rank, one in zip(self.replicas, begun, strict=True):
+                words = replay(self.work, step, rank, with_grads, buffers=one["buffers"])
                 answers.append(int(fold(words)))
         return answers
 
@@ -145,8 +150,8 @@ def digests(module: nn.Module, optimizer: torch.optim.Optimizer) -> list[int]:
         for param in owned_params(optimizer)
         for tensor in state_tensors(optimizer.state.get(param, {}))
     ]
-    both = torch.stack([fold(fingerprints(weights)), fold(fingerprints([*weights, *state]))])
-    words: list[int] = both.tolist()
+    table = fingerprints([*weights, *state])
+    words: list[int] = torch.stack([fold(table[: len(weights)]), fold(table)]).tolist()
     return words
 
 
