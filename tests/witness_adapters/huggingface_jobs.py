@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.utils.data import Dataset
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
-from witness.ddp.adapters.framework import Stopped
+from witness.ddp.adapters.framework import Stopped, TaggedCheckpoints
 from witness.ddp.adapters.huggingface import SilentWitness
 from witness.ddp.adapters.huggingface_data import SameDataset
 from witness.ddp.after_alarm import AfterAlarm
@@ -103,6 +103,8 @@ def _train(
     assert witness.guard is not None
     said["step"] = trainer.state.global_step
     said["tags"] = witness.guard.tags()
+    safe = TaggedCheckpoints(top / folder).latest_safe()
+    said["safe"] = None if safe is None else safe.name
     said["unchanged"] = bits.unchanged()
     said["saved"] = sorted(path.name for path in (top / folder).glob("checkpoint-*"))
     return said

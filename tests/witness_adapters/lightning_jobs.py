@@ -14,7 +14,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from witness.ddp.adapters.framework import Stopped
+from witness.ddp.adapters.framework import Stopped, TaggedCheckpoints
 from witness.ddp.adapters.lightning import SilentWitness
 from witness.ddp.adapters.lightning_data import SameDataset
 from witness.ddp.after_alarm import AfterAlarm
@@ -151,6 +151,8 @@ def _train(
     assert witness.guard is not None
     said["step"] = running.global_step
     said["tags"] = witness.guard.tags()
+    safe = TaggedCheckpoints(top / folder).latest_safe()
+    said["safe"] = None if safe is None else safe.name
     said["unchanged"] = bits.unchanged(module)
     said["saved"] = sorted(path.name for path in (top / folder).glob("*.ckpt"))
     said["logged"] = sorted(running.callback_metrics)

@@ -50,6 +50,12 @@ CASES: dict[str, dict[str, Any]] = {
         "schedule": {"audit_every": 0, "check_every": 3},
         "arguments": {"save_strategy": "steps", "save_steps": 2},
     },
+    "after drift": {
+        "folder": "drift",
+        "resume": "drift/checkpoint-2",
+        "schedule": {"audit_every": 0},
+        "arguments": {"save_strategy": "steps", "save_steps": 2, "max_steps": 6},
+    },
 }
 
 
@@ -117,3 +123,13 @@ def test_a_replica_that_drifts_is_named_before_the_next_checkpoint_is_saved(
     assert drift["alarm"]["suspects"] == [0]
     assert drift["alarm"]["suspect_window"] == [4, 4]
     assert drift["saved"] == ["checkpoint-2"]
+
+
+def test_a_restart_goes_back_before_the_window_and_is_not_held_for_ever(
+    said: dict[str, Any],
+) -> None:
+    assert said["healthy"]["safe"] == "checkpoint-9"
+    assert said["wrong"]["safe"] is None
+    assert said["drift"]["safe"] == "checkpoint-2"
+    assert said["after drift"]["alarm"] is None
+    assert said["after drift"]["safe"] == "checkpoint-6"

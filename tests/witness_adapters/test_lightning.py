@@ -50,6 +50,12 @@ CASES: dict[str, dict[str, Any]] = {
         "schedule": {"audit_every": 0, "check_every": 3},
         "saves_every": 2,
     },
+    "after drift": {
+        "folder": "drift",
+        "resume": "drift/step-2.ckpt",
+        "schedule": {"audit_every": 0},
+        "saves_every": 2,
+    },
 }
 
 
@@ -118,3 +124,13 @@ def test_a_replica_that_drifts_is_named_before_the_next_checkpoint_is_saved(
     assert drift["alarm"]["check"] == "weights"
     assert drift["alarm"]["suspects"] == [0]
     assert drift["saved"] == ["step-2.ckpt"]
+
+
+def test_a_restart_goes_back_before_the_window_and_is_not_held_for_ever(
+    said: dict[str, Any],
+) -> None:
+    assert said["healthy"]["safe"] == "step-6.ckpt"
+    assert said["wrong"]["safe"] is None
+    assert said["drift"]["safe"] == "step-2.ckpt"
+    assert said["after drift"]["alarm"] is None
+    assert said["after drift"]["safe"] == "step-8.ckpt"

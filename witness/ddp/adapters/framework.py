@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,8 +16,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from witness.ddp.adapters.torchrun import record_alarm
 from witness.ddp.alarms import Alarm, SilentCorruption
+from witness.ddp.checkpoints import Checkpoints
 from witness.ddp.leaving import EXIT_CODE
 from witness.ddp.randomness import seed_all, untouched
+from witness.report.hold import HoldUnreadableError, leave_behind
+
+_log = logging.getLogger(__name__)
 
 TAGS = "witness-tags.json"
 """The file of a checkpoint's tags: in its folder, or beside a file with its name in front."""
@@ -91,6 +96,38 @@ def write_tags(checkpoint: Path, step: int, tags: Mapping[str, int | None]) -> P
 def remove_tags(checkpoint: Path) -> None:
     """Remove the tags of a checkpoint that was removed."""
     _tags_of(checkpoint).unlink(missing_ok=True)
+
+
+class TaggedCheckpoints(Checkpoints):
+    """What an adapter's job saved anywhere below a folder, found by its tags.
+
+    `latest_safe()` chooses where to resume. States without tags are not seen: the job that saved
+    them was not watched.
+    """
+
+    def steps(self) -> dict[int, Path]:
+        """List the checkpoints by step; of two of one step the newer one counts."""
+        found: dict[int, Path] = {}
+        for path in sorted(self.folder.rglob(f"*{TAGS}"), key=lambda one: one.stat().st_mtime):
+            inside = path.name == TAGS
+            checkpoint = path.parent if inside else path.with_name(path.name[: -len(TAGS) - 1])
+            if checkpoint.exists():
+                found[int(json.loads(path.read_text())["step"])] = checkpoint
+        return dict(sorted(found.items()))
+
+
+def leave_holds_behind(folder: Path, start_step: int, tags: Mapping[str, int | None]) -> None:
+    """Note that a run which began before held windows saved a state beyond them, on one rank.
+
+    Else every later restart would go back before them again. Never raises.
+    """
+    passed = [step for step in tags.values() if step is not None]
+    if not passed:
+        return
+    try:
+        leave_behind(folder, start_step - 1, min(passed), "rank 0")
+    except (OSError, HoldUnreadableError):
+        _log.warning("the hold beside the checkpoints could not be noted as left", exc_info=True)
 
 
 def _tags_of(checkpoint: Path) -> Path:

@@ -18,7 +18,14 @@ except ImportError as missing:
         "witness.ddp.adapters.huggingface needs transformers and accelerate"
     ) from missing
 
-from witness.ddp.adapters.framework import Micro, as_ddp, seeded, stop_on, write_tags
+from witness.ddp.adapters.framework import (
+    Micro,
+    as_ddp,
+    leave_holds_behind,
+    seeded,
+    stop_on,
+    write_tags,
+)
 from witness.ddp.announcing import Announcer
 from witness.ddp.guard import Guard
 from witness.ddp.schedule import Schedule
@@ -110,6 +117,9 @@ class SilentWitness(TrainerCallback):
         folder = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         if args.should_save:
             write_tags(folder, state.global_step, self.guard.tags())
+        if state.is_world_process_zero:
+            held = Path(self._options["checkpoints"])
+            leave_holds_behind(held, self.guard.start_step, self.guard.tags())
         self._announcer.tell("checkpoint", state.global_step, str(folder), self.guard.tags())
 
     def _before_saving(self, wanted: bool) -> None:

@@ -19,6 +19,7 @@ except ImportError as missing:
 from witness.ddp.adapters.framework import (
     Micro,
     as_ddp,
+    leave_holds_behind,
     remove_tags,
     seeded,
     stop_on,
@@ -73,7 +74,8 @@ class SilentWitness(Callback):
         if isinstance(self._rebuild, SameDataset):
             self._rebuild.follow(trainer, self._span)
         self._scaler = getattr(trainer.precision_plugin, "scaler", None)
-        trainer.strategy.checkpoint_io = _Tagged(trainer.strategy.checkpoint_io, self._announcer)
+        trainer.strategy.checkpoint_io = _Tagged(trainer.strategy.checkpoint_io, self._saved)
+        self._options = {"checkpoints": trainer.default_root_dir, **self._options}
         self.guard = Guard(
             as_ddp(trainer.strategy.model),
             trainer.optimizers[0],
@@ -84,7 +86,7 @@ class SilentWitness(Callback):
             micro_batches=trainer.accumulate_grad_batches,
             reporter=self._reporter,
             scaler=self._scaler,
-            **{"checkpoints": trainer.default_root_dir, **self._options},
+            **self._options,
         )
         self.guard.work.scale = None  # Lightning shows the loss after scaling: so does our replay
         stop_on(self.guard.check_loaded())
@@ -160,6 +162,12 @@ class SilentWitness(Callback):
         self._forward.close()
         self._step.close()
 
+    def _saved(self, path: Path, step: int, tags: dict[str, Any]) -> None:
+        assert self.guard is not None
+        write_tags(path, step, tags)
+        leave_holds_behind(Path(self._options["checkpoints"]), self.guard.start_step, tags)
+        self._announcer.tell("checkpoint", step, str(path), tags)
+
     def _span(self) -> tuple[int, int]:
         return self._fetched - len(self._places), len(self._places)
 
@@ -205,18 +213,18 @@ def _quiet(module: LightningModule) -> Iterator[None]:
 
 
 class _Tagged(CheckpointIO):
-    """Saves as before, and leaves the tags beside each checkpoint."""
+    """Saves as before, and tells of each file with tags; the strategy calls it on rank 0 alone."""
 
-    def __init__(self, inner: CheckpointIO, announcer: Announcer) -> None:
-        self._inner, self._announcer = inner, announcer
+    def __init__(
+        self, inner: CheckpointIO, saved: Callable[[Path, int, dict[str, Any]], None]
+    ) -> None:
+        self._inner, self._saved = inner, saved
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, *args: Any, **kw: Any) -> None:
         self._inner.save_checkpoint(checkpoint, path, *args, **kw)
         said = dict(checkpoint.get(KEY) or {})
         if said:
-            step = said.pop("step")
-            write_tags(Path(path), step, said)
-            self._announcer.tell("checkpoint", step, str(path), said)
+            self._saved(Path(path), said.pop("step"), said)
 
     def load_checkpoint(self, *args: Any, **kw: Any) -> Any:
         return self._inner.load_checkpoint(*args, **kw)
