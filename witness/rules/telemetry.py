@@ -68,12 +68,14 @@ def read(
     node: Sequence[str] = (),
     ring: Sequence[str] = (),
     source: Source | None = None,
+    further: Sequence[Observation] = (),
 ) -> Reading:
     """Read one GPU's telemetry around one alarm.
 
     `suspect`, `node` and `ring` are canonical UUIDs from the rank map of the alarm's attempt: the
     GPU, the GPUs of its node, the GPUs of the same index on other nodes. `series` may hold more
-    GPUs; only these are read. The order of the series changes nothing.
+    GPUs; only these are read. `further` are observations from elsewhere (log lines, the node's
+    labels) that stand and count beside them. The order of the series changes nothing.
     """
     known = around(window, suspect, series, node, ring, source)
     levels, not_judged = _levels(known)
@@ -85,6 +87,7 @@ def read(
         *clock_events(known),
         *at_the_limit(known),
         *levels,
+        *further,
     )
     looked_at = _looked_at(known)
     missing = _missing(known, looked_at)
