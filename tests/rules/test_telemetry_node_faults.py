@@ -121,8 +121,12 @@ def test_a_node_without_faults_has_none() -> None:
 
 
 def test_a_monitor_that_says_the_accelerator_is_not_ready() -> None:
-    condition = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID79Error",
-                 "lastTransitionTime": IN_WINDOW}  # fmt: skip
+    condition = {
+        "type": "AcceleratedHardwareReady",
+        "status": "False",
+        "reason": "NvidiaXID79Error",
+        "lastTransitionTime": IN_WINDOW,
+    }
     (one,) = fault_observations(WINDOW, faults_on_node({}, {}, [condition]))
     assert (one.risen, one.evidence, one.when) == (True, "hint", "window")
 
