@@ -22,6 +22,7 @@ LOCK = "lock"
 _PREFIX = "run-"
 # Where a file system knows no locks, content tells repeats apart at the service all the same.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_TRIES = 10
 _BUSY = {errno.EACCES, errno.EAGAIN}
 
 # A second reporter of this process could have our own locks, and by closing them would drop ours.
@@ -57,17 +58,23 @@ class Claim:
                 os.close(descriptor)
 
 
-def make(root: Path) -> Claim:
-    """Make a folder of this process's own under `root`; raise OSError where that fails."""
+def make_folder(root: Path) -> Path:
+    """Make a folder that nobody has locked; raises OSError."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     host = "".join(c if c.isalnum() or c in "-." else "_" for c in socket.gethostname())[:60]
-    while True:
-        folder = root / f"{_PREFIX}{host}-{os.getpid()}-{secrets.token_hex(4)}"
-        folder.mkdir(mode=0o700)
-        durable.sync_folder(root)
-        claim = take(folder)
+    folder = root / f"{_PREFIX}{host}-{os.getpid()}-{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700)
+    durable.sync_folder(root)
+    return folder
+
+
+def make(root: Path) -> Claim:
+    """Make a folder of this process's own under `root`; raise OSError where that fails."""
+    for _ in range(_TRIES):  # another process may take a new folder before we lock it
+        claim = take(make_folder(root))
         if claim is not None:
             return claim
+    raise OSError(errno.EAGAIN, "no folder of one's own can be locked", str(root))
 
 
 def left_behind(root: Path) -> list[Path]:

@@ -7,6 +7,7 @@ removed by the worker. Each part goes on where another one fails or hangs.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -82,6 +83,9 @@ class Delivery:
         line first.
         """
         entry = Entry(kind, next(self._order), build=lambda: wire.to_line(make()))
+        if sys.is_finalizing():
+            self._spool.keep_alone(entry)
+            return entry
         if kind == "alarm" or self._worker.waiting < self._options.in_memory:
             self._worker.do(lambda: self._keep(entry), wait_s)
         self._outbox.add([entry])

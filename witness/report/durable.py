@@ -22,13 +22,14 @@ def write(path: Path, content: bytes) -> None:
     try:
         descriptor = os.open(torn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with open(descriptor, "wb", closefd=False) as file:
-                file.write(content)
+            left = memoryview(content)
+            while left:
+                left = left[os.write(descriptor, left) :]
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         torn.rename(path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             torn.unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -33,7 +34,8 @@ def never_raises(
             try:
                 return method(self, *args, **kwargs)
             except Exception as error:
-                self.health.failed(method.__name__, error)
+                if not sys.is_finalizing():
+                    self.health.failed(method.__name__, error)
                 return instead  # type: ignore[no-any-return]
 
         return guarded

@@ -13,6 +13,7 @@ is promised when the disk, the network, the service or this process fails.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -133,7 +134,7 @@ class Reporter:
 
         Summed in memory and written within a minute: a kill loses no more than that.
         """
-        if self.rank != 0:
+        if self.rank != 0 or sys.is_finalizing():
             return
         try:
             if self._beats.add((check, mode, peer_offset, gpus), step, step_time_s):
@@ -175,6 +176,9 @@ class Reporter:
         if self.local_rank != 0:
             return False
         began = time.monotonic()
+        if sys.is_finalizing():  # a destructor calls: what takes locks or threads is over
+            said = wire.alarm(self.envelope, document, self.rank)
+            return self._delivery.say("alarm", lambda: said).path is not None
         self._flush()
         said = wire.alarm(self.envelope, document, self.rank)
         held = self._announcer.hold(self.envelope, said["alarm"], self.rank)
@@ -206,7 +210,7 @@ class Reporter:
 
         May be called more than once; other calls after it begin anew.
         """
-        if not self._used:
+        if not self._used or sys.is_finalizing():
             return
         self._used = False
         deadline = time.monotonic() + timeout_s
@@ -243,7 +247,7 @@ class Reporter:
         return self._delivery.say(kind, make, wait_s)
 
     def _begin(self) -> None:
-        if not self._used:
+        if not self._used and not sys.is_finalizing():
             self._used = True
             ending.expect()
 

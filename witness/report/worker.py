@@ -7,6 +7,7 @@ first needed, never at import, and anew in a forked child.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -67,6 +68,9 @@ class Worker:
     def submit(self, function: Callable[[], Any]) -> threading.Event:
         """Have a call done; give what is set when it has ended, well or not."""
         call = _Call(function)
+        if sys.is_finalizing():  # a thread would neither start nor go on, and its locks stay taken
+            call.run()
+            return call.done
         with self._lock:
             queued = self._started()
             if queued:

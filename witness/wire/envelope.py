@@ -50,4 +50,5 @@ class Envelope:
 
 def now_text() -> str:
     """Give the wall clock as RFC 3339 in UTC, always with six digits of microseconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime: it imports, which fails while the interpreter ends.
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
