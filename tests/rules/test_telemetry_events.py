@@ -154,6 +154,23 @@ def test_a_gpu_that_was_away_while_others_reported() -> None:
     assert "while 7 of 7 neighbours reported" in away.text
 
 
+def test_a_gpu_whose_samples_turn_to_no_value_while_others_have_values() -> None:
+    blank = 9223372036854775794.0
+    own = [
+        over_time(field, lambda time: 41.0 if time < ALARM - 60 else blank) for field in (150, 202)
+    ]
+    neighbours = [over_time(150, lambda _: 41.0, uuid=uuid) for uuid in NODE if uuid != SUSPECT]
+    seen = only(reading([*own, *neighbours], node=NODE), "no_values")
+    assert (seen.risen, seen.when) == (True, "window")
+    assert "while 7 of 7 neighbours have values" in seen.text
+    # All of them at once: the exporter lost them.
+    alike = [
+        over_time(150, lambda time: 41.0 if time < ALARM - 60 else blank, uuid=uuid)
+        for uuid in NODE
+    ]
+    assert reading(alike, node=NODE).status != "risen"
+
+
 def test_an_exporter_that_was_away_accuses_no_gpu() -> None:
     def holed(uuid: str) -> Series:
         one = over_time(150, lambda _: 41.0, uuid=uuid)

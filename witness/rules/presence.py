@@ -7,9 +7,11 @@ while the others are there is missing by itself.
 
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
+from math import isfinite
 
 from witness.rules import words
 from witness.rules.around import Around
+from witness.rules.cleaning import is_blank
 from witness.rules.moments import at, span
 from witness.rules.observations import Observation
 
@@ -21,7 +23,8 @@ off at the end of the samples."""
 def presence(around: Around) -> tuple[Observation, ...]:
     """Say when the suspect fell silent, or was away, while its neighbours reported."""
     silent = _silent(around)
-    return (*((silent,) if silent else ()), *_away(around))
+    empty = None if silent else _without_values(around)
+    return (*(one for one in (silent, empty) if one), *_away(around))
 
 
 def notes_on_presence(around: Around) -> tuple[str, ...]:
@@ -86,6 +89,46 @@ def _silent(around: Around) -> Observation | None:
         ),
         first=last,
         last=last + interval,
+    )
+
+
+def _without_values(around: Around) -> Observation | None:
+    """Find a suspect that still sends samples and has said “no value” in all of them for a while.
+
+    Exporters have been seen to go on like this after an Xid, until they are started again.
+    """
+    interval, latest = around.interval_s, around.newest(around.suspect)
+    readings = [one.times[-1] for parts in around.own.values() for one in parts if one.times]
+    if interval is None or latest is None or not readings:
+        return None
+    last = max(readings)
+    if latest - last <= SILENT * interval:
+        return None
+    others = sum(_has_reading_after(around, gpu, last + interval) for gpu in around.node)
+    if not others:
+        return None
+    when = around.window.when(last, last + interval)
+    return Observation(
+        code="no_values",
+        field_id=None,
+        evidence="hint",
+        risen=when != "before" or latest > around.window.suspect_from,
+        when=when,
+        text=(
+            f"Every sample of the GPU says “no value” after {at(last)}, until {at(latest)}, while "
+            f"{others} of {words.counted(len(around.node), 'neighbour')} have values."
+        ),
+        first=last,
+        last=last + interval,
+    )
+
+
+def _has_reading_after(around: Around, gpu: str, time: float) -> bool:
+    return any(
+        one.times[-1] > time and isfinite(one.values[-1]) and not is_blank(one.values[-1])
+        for parts in around.by_gpu.get(gpu, {}).values()
+        for one in parts
+        if one.times
     )
 
 
