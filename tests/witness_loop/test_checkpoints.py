@@ -14,6 +14,7 @@ from witness.ddp.checkpoints import CheckpointError, Checkpoints
 from witness.ddp.loop import train
 from witness.inject import Fault
 from witness.report.hold import read_holds
+from witness.report.resume_floor import ResumeFloor
 from witness.simulate import fleet
 
 LAYER = Fault.on(1, "0").multiply(1000.0)
@@ -122,3 +123,40 @@ def test_a_failed_save_fails_on_every_rank_and_leaves_the_old_file(tmp_path: Pat
         assert one["untouched"]
         assert "cannot be read" in one["unreadable"]
         assert one["names"] == ["SDC_HOLD.d", "step-00000007.pt"]
+
+
+class _Service:
+    """A reporter whose service forbids what lies above step 12, or cannot be asked."""
+
+    envelope = None
+
+    def __init__(self, known: bool) -> None:
+        self.known = known
+
+    def resume_floor(self) -> ResumeFloor:
+        return ResumeFloor(self.known, 12 if self.known else None, "said so")
+
+
+def ask_the_service(folder: Path) -> list[str]:
+    kept = Checkpoints(folder)
+    for step in (10, 20):
+        kept.save(step, {}, {})
+    asked = [Checkpoints(folder, reporter=_Service(known)) for known in (True, False)]
+    chosen = [kept.latest_safe(), *(one.latest_safe() for one in asked)]
+    return [path.name for path in chosen if path is not None]
+
+
+def test_the_floor_of_the_service_counts_where_it_is_known(tmp_path: Path) -> None:
+    for names in fleet.run(3, 1, ask_the_service, tmp_path):
+        assert names == [f"step-{step:08d}.pt" for step in (20, 10, 20)]
+
+
+def alarm_without_a_place_to_hold(folder: Path) -> dict[str, Any] | None:
+    blocked = folder / "a file"
+    blocked.touch()
+    return Job(LAYER.since(3), checkpoints=blocked).run()
+
+
+def test_a_marker_that_cannot_be_left_costs_no_alarm(tmp_path: Path) -> None:
+    for alarm in fleet.run(3, 1, alarm_without_a_place_to_hold, tmp_path):
+        assert alarm["culprits"] == [1]
