@@ -163,7 +163,7 @@ def _against_past(compared: Burst | None, when: When) -> str:
         return "It had not risen before, in these samples."
     often = f"It rose in {words.counted(compared.before, 'step')} before as well"
     if compared.lowest > FALSE_ALARMS:
-        return f"{often}; the samples are too few to tell a habit."
+        return f"{often}; that is too little to tell a habit."
     return f"{often}; by chance as dense in {percent(compared.chance)} of cases."
 
 
