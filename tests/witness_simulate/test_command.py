@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.actions.service import ADMIN_TOKEN, Service
 from witness.inject import Fault
 from witness.simulate.__main__ import main
 from witness.simulate.scenarios import Layout, scenarios
@@ -97,3 +98,26 @@ def test_the_examples_of_the_help_are_faults(capfd: pytest.CaptureFixture[str]) 
     assert caught.value.code == 0
     examples = re.findall(r"--fault (rank\S+)", capfd.readouterr().out)
     assert [Fault.parse(one).rank for one in examples] == [13, 0, 1]
+
+
+def test_a_service_that_is_given_hears_of_it(
+    service: Service, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    address = ["--url", service.url, "--token", ADMIN_TOKEN, "--job", "told", "--replays", "0"]
+    assert main([*SHORT, *address, "--fault", FAULT, "--spool", str(tmp_path)]) == 3
+    said = capfd.readouterr().out
+    assert f"reported to {service.url}; documents not delivered: 0\n" in said
+    (alarm,) = service.read("/alarms", job="told")["items"]
+    assert (alarm["cluster"], alarm["check"], alarm["step"]) == ("simulated", "compute", 4)
+
+
+def test_a_service_that_is_away_costs_no_alarm(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, free_port: int
+) -> None:
+    address = ["--url", f"http://127.0.0.1:{free_port}", "--token", "t", "--spool", str(tmp_path)]
+    assert main([*SHORT, *address, "--fault", FAULT, "--replays", "0", "--wait", "1"]) == 3
+    said = capfd.readouterr().out
+    assert "fired at step 4 and names rank 1" in said
+    left = len(list(tmp_path.rglob("*.json")))
+    assert f"documents not delivered: {left}\n  posting: ConnectionRefusedError" in said
+    assert len(list(tmp_path.rglob("*.alarm.json"))) == 3

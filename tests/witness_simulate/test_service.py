@@ -52,7 +52,7 @@ def run(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Run:
     def once(name: str) -> tuple[Training, Outcome]:
         training = job(name, service, tmp_path_factory.mktemp(name))
         outcome = simulate(training)
-        assert outcome.reports["waiting"] == 0, outcome.reports
+        assert outcome.left == 0, outcome.trouble
         return training, outcome
 
     return once

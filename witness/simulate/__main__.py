@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("what it leaves and tells").add_argument
     add("--url", default=os.environ.get("WITNESS_URL"), help="of a service (WITNESS_URL)")
     add("--token", default=os.environ.get("WITNESS_TOKEN"), help="for it (WITNESS_TOKEN)")
+    add("--wait", type=float, default=10, help="seconds for the last reports (default: 10)")
     add("--job", help="name of the job (default: drill- and the time)")
     add("--attempt", type=int, default=1, help="which start of the job this is (default: 1)")
     add("--checkpoints", metavar="FOLDER", help="write real checkpoints, and hold them on alarm")
@@ -137,6 +138,7 @@ def _training(given: argparse.Namespace, layout: Layout) -> Training:
         checkpoints=given.checkpoints,
         resume=given.resume,
         replays=given.replays,
+        post_s=given.wait,
         show=not given.json,
         logs=given.logs,
     )
@@ -176,9 +178,8 @@ def _tell(training: Training, outcome: Outcome) -> None:
     else:
         _say(in_words(outcome.alarm), *table.details(Alarm.read(outcome.alarm)))
     if training.url:
-        left = outcome.reports.get("waiting", 0)
-        _say(f"reported to {training.url}; {left} documents of rank 0 not delivered")
-        _say(*(f"  {what}: {why}" for what, why in outcome.reports["last_failures"].items()))
+        _say(f"reported to {training.url}; documents not delivered: {outcome.left}")
+        _say(*(f"  {what}: {why}" for what, why in outcome.trouble.items()))
 
 
 def _scenarios(given: argparse.Namespace, layout: Layout) -> int:

@@ -85,13 +85,18 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it, as rank 0 saw it; `fired` counts how often the faults of all ranks did."""
+    """What came of it, as rank 0 saw it.
+
+    `fired` counts how often the faults of all ranks did; `left` the documents that still lie in
+    the spool, those of an earlier job included; `trouble` says what kept them there.
+    """
 
     alarm: dict[str, Any] | None
     saved: tuple[Saved, ...]
     first_step: int
     fired: int
-    reports: dict[str, Any]
+    trouble: dict[str, str]
+    left: int = 0
 
 
 def simulate(training: Training, timeout_s: float = 600.0) -> Outcome:
@@ -112,7 +117,7 @@ def simulate(training: Training, timeout_s: float = 600.0) -> Outcome:
         timeout_s=timeout_s,
         environments=environments,
     )[0]
-    return outcome
+    return replace(outcome, left=len(list(Path(training.spool).rglob("*.json"))))
 
 
 class _SimulatedGpus(Reporter):
@@ -167,7 +172,7 @@ def run_rank(training: Training) -> Outcome:
         fired = torch.tensor([len(injector.fired)])
     reporter.close(training.post_s)
     dist.all_reduce(fired)
-    return Outcome(alarm, tuple(saved), first, int(fired), reporter.status())
+    return Outcome(alarm, tuple(saved), first, int(fired), reporter.status()["last_failures"])
 
 
 def _reporter(training: Training, rank: int) -> Reporter:
