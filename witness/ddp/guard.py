@@ -201,6 +201,13 @@ class Guard:
         """Give the tags of a checkpoint saved now: the steps of the last passes."""
         return self._inspection.tags()
 
+    def saved(self, step: int, uri: object) -> None:
+        """Report a checkpoint that was saved after a step, with its tags; for savings of one's own.
+
+        Not needed where `Checkpoints` has the reporter: it reports what it saves.
+        """
+        self._announcer.tell("checkpoint", step, str(uri), self.tags())
+
     def stop(self, alarm: Alarm | None) -> Alarm | None:
         """Stop for an alarm, of a check beside the guard's as well; None goes through."""
         if alarm is None:

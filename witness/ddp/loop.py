@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from witness.ddp.alarms import Alarm
-from witness.ddp.announcing import Announcer
 from witness.ddp.guard import Guard
 from witness.ddp.leaving import EXIT_CODE
 from witness.ddp.schedule import Schedule
@@ -56,7 +55,6 @@ def train(
         reporter=reporter,
         **options,
     )
-    announcer = Announcer(reporter)
     alarm = guard.check_loaded() if start_step else None
     if alarm is not None:
         return alarm
@@ -71,7 +69,7 @@ def train(
         if schedule.is_checkpoint(step):
             saved = save_checkpoint(step, guard.tags())
             if saved is not None:
-                announcer.tell("checkpoint", step, str(saved), guard.tags())
+                guard.saved(step, saved)
     return guard.finish()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +14,7 @@ from witness.ddp.after_alarm import AfterAlarm, Count, count_wrong, trials
 from witness.ddp.alarms import Alarm, SilentCorruption, in_words
 from witness.ddp.announcing import Announcer
 from witness.ddp.determinism import deterministic
+from witness.ddp.placement import first_of_node
 from witness.ddp.replay import Work
 from witness.report.hold import write_hold
 
@@ -57,7 +57,7 @@ class Stopping:
 
         One rank a node does, in case nodes do not share the folder; nobody goes on before all have.
         """
-        if self._checkpoints is not None and os.environ.get("LOCAL_RANK", "0") == "0":
+        if self._checkpoints is not None and first_of_node():
             try:
                 write_hold(self._checkpoints, alarm, self._announcer.envelope)
             except Exception:
