@@ -39,7 +39,7 @@ def drills(per_node: int) -> dict[str, Any]:
 
 
 def test_six_ranks_on_three_nodes() -> None:
-    results = fleet.run(6, 2, drills, 2)
+    results = fleet.run(6, 2, drills, 2, timeout_s=100)
     assert all(result == results[0] for result in results)
     found = results[0]
     assert found["reduction"]["suspects"] == [4]
@@ -77,4 +77,4 @@ def test_all_at_once_give_no_alarm() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_all_at_once_give_no_alarm_in_thousands_of_steps() -> None:
-    assert fleet.run(3, 1, long_run, 5000, timeout_s=800) == [{"healthy": True}] * 3
+    assert fleet.run(3, 1, long_run, 2000, timeout_s=800) == [{"healthy": True}] * 3

@@ -143,11 +143,21 @@ def a_wrong_copy() -> dict[int, Any]:
         if dist.get_rank() == 2:
             reduction._kept[0].received[shard, 0] += 1
         alarms[shard] = reduction.after()
+    guard = guarded()
+    reduction = WitnessedReduction(guard.gradients, peer_offset=1)
+    reduction.before(0)
+    backward(guard, 0)
+    if dist.get_rank() == 1:
+        reduction._kept[0].wrong.fill_(True)
+    alarms[-1] = reduction.after()
     return alarms
 
 
-def test_a_rank_that_received_another_sum_is_named() -> None:
+def test_a_rank_that_received_another_sum_or_compared_wrongly_is_named() -> None:
     for alarms in fleet.run(RANKS, 1, a_wrong_copy):
+        compared = alarms.pop(-1)
+        assert compared["suspects"] == [1]
+        assert [one["kind"] for one in compared["reductions"]] == ["comparison"]
         for shard, alarm in alarms.items():
             (found,) = alarm["reductions"]
             assert (found["bucket"], found["owner"], found["kind"]) == (0, shard, "copy")

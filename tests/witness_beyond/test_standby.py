@@ -269,15 +269,45 @@ def test_the_service_reads_what_the_standby_found(
     assert not any("digest" in code for code in said), said
 
 
+def two_nodes() -> dict[str, Any] | None:
+    """Train four replicas on two nodes with one at fault, a fifth rank standing by."""
+    training, link = groups([0, 1, 2, 3], 4)
+    if dist.get_rank() == 4:
+        _stand_by(link, None)
+        return None
+    schedule = Schedule(audit_every=2, check_every=3, peer_offset=2)
+    guard = guarded(schedule, make=adamw, group=training, norm=True)
+    replicas = Replicas(guard, 4, link)
+    fault = compute_of(3, 4)
+    alarm = None
+    for step in range(5):
+        fault(guard, step)
+        alarm = guard.update(backward(guard, step)) or guard.stop(replicas.passed(step))
+    replicas.close()
+    return alarm
+
+
+def test_of_two_nodes_with_several_ranks_the_right_one_is_named() -> None:
+    alarms = fleet.run(5, 2, two_nodes)
+    assert all(alarm == alarms[0] for alarm in alarms[:4])
+    alarm = alarms[0]
+    assert alarm["step"] == 4
+    assert sorted(alarm["mismatched_pairs"]) == [[1, 3], [3, 1]]
+    verdicts = {tuple(one["pair"]): (one["suspect"], one["kind"]) for one in alarm["verdicts"]}
+    assert verdicts == {(3, 1): (3, "persistent"), (1, 3): (3, "replayer computed wrong")}
+    assert alarm["standby"] == {"rank": 4, "sound": True}
+
+
 def one_replica() -> str:
     made = groups([0], 1)
     if dist.get_rank() == 0:
         return ""
     module = model()
-    with pytest.raises(ValueError, match="serves two replicas") as caught:
+    with pytest.raises(ValueError, match="two replicas or more") as caught:
         Standby(module, adamw(list(module.parameters())), loss_of, batch, made[1])
     return str(caught.value)
 
 
-def test_other_numbers_of_replicas_are_refused() -> None:
-    assert fleet.run(2, 1, one_replica)[1] == "a standby serves two replicas, not 1"
+def test_one_replica_is_refused() -> None:
+    said = "a standby serves two replicas or more, and the link has not as many"
+    assert fleet.run(2, 1, one_replica)[1] == said

@@ -1,4 +1,4 @@
-"""How do two replicas and their standby talk, whatever the training itself runs on?"""
+"""How do replicas and their standby talk, whatever the training itself runs on?"""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class WitnessedReduction:
         for bucket, one in enumerate(kept):
             table = gather(one.rows(), self.group).cpu()
             found += [{"bucket": bucket, **each} for each in judge(table, self.offset)]
-        return self._alarm([self._by_rank(each) for each in found])
+        return self._alarm([self._by_rank(each) for each in found or self._unconfirmed(kept)])
 
     def sum_inputs(self, role: int, inputs: Tensor) -> Tensor:
         """Average the rows in a fixed order of pairs, which does not depend on their length.
@@ -178,6 +178,13 @@ class WitnessedReduction:
         dist.all_reduce(extremes, op=dist.ReduceOp.MAX, group=self.group)
         found, largest, not_smallest = extremes.tolist()
         return bool(found) or largest != ~not_smallest
+
+    def _unconfirmed(self, kept: list[_Slice]) -> list[dict[str, Any]]:
+        """Say whose comparison failed though all that was compared agrees: that rank erred now."""
+        wrong = torch.stack([one.wrong for one in kept]).any().long().reshape(1)
+        flags = gather(wrong, self.group).flatten().tolist()
+        told = [rank for rank, flag in enumerate(flags) if flag]
+        return [{"kind": "comparison", "witness": rank, "suspect": rank} for rank in told]
 
     def _by_rank(self, found: dict[str, Any]) -> dict[str, Any]:
         """Say global ranks where the judge said positions in the group."""

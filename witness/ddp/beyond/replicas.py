@@ -1,6 +1,7 @@
-"""Which of two replicas is wrong, asked by a third process that trains nothing?
+"""Who of two is wrong, replicas or nodes, told by a third process that trains nothing?
 
-With two replicas no majority exists. This is the replicas' end of the link to their standby.
+Two replicas have no majority, and a ring over two nodes has no third node. This is the end of the
+link to a standby at which the replicas are.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from witness.ddp.replay import replay
 from witness.rules.confirmation import confirm as judge
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from witness.ddp.guard import Guard
 
 MASK = 2**64 - 1
@@ -39,17 +42,17 @@ _log = logging.getLogger(__name__)
 
 
 class Replicas:
-    """Two replicas of a job with a standby; both must build it alike and make the same calls.
+    """The replicas of a job with a standby; all must build it alike and make the same calls.
 
     The guard's own alarms are settled by themselves, before they are told. `passed(step)` follows
     every step that went well, `close()` ends the standby. Costs on every step: a fingerprint of the
-    reduced gradients on both replicas, and one copy of these gradients sent to the standby over
+    reduced gradients on all replicas, and one copy of these gradients sent to the standby over
     gloo. At a weight check: fingerprints of weights and optimizer state, and a copy of both only
     where the standby differs.
 
-    Proven where a replica is named: a third GPU, given the gradients and the data that both
-    replicas say they had, came to the bits of the other one. Not proven: anything where both
-    replicas agree. Where they do not agree on what the standby was given, nobody is named.
+    Proven where a replica is named: another GPU, given the gradients and the data that all replicas
+    say they had, came to the bits of the other side. Not proven: anything where the replicas agree.
+    Where they do not agree on what the standby was given, nobody is named.
 
     `copies` counts how often the standby had to be given their state: once where it did not load
     the same checkpoint; more often says that the standby's own GPU is wrong.
@@ -65,7 +68,7 @@ class Replicas:
         guard.settle = self.settle
         guard.optimizer.register_step_pre_hook(self._follow)
         words = self._words()
-        if words[0] == words[1]:
+        if _agree(words):
             self._sync(words)
 
     def passed(self, step: int) -> Alarm | None:
@@ -77,7 +80,7 @@ class Replicas:
         if not self.guard.schedule.is_check(step):
             return None
         words = self._words()
-        if words[0] == words[1]:
+        if _agree(words):
             self._sync(words)
             self._passed_at = step
             return None
@@ -96,15 +99,16 @@ class Replicas:
         """Let the standby side with one replica; give the alarm with what it found out.
 
         For an alarm of check `weights` that names nobody it sets `suspects`; for one of check
-        `compute`, which in a ring of two may name both, it sets a verdict a pair, or `suspects`
-        where the replicas computed from different weights. In all these it adds `standby`. Other
-        alarms come back as they are.
+        `compute` in a ring over two nodes, which may name both of a pair, it sets a verdict a pair,
+        or `suspects` where the replicas computed from different weights. In all these it adds
+        `standby`. Other alarms come back as they are.
         """
         if alarm["check"] == "weights" and alarm.get("suspects") is None:
             return self._side_with(alarm, self._words(), WEIGHTS)
-        if alarm["check"] == "compute" and alarm.get("mismatched_pairs"):
+        two_nodes = 2 * alarm.get("peer_offset", 1) % len(self.ranks) == 0
+        if alarm["check"] == "compute" and alarm.get("mismatched_pairs") and two_nodes:
             words = self._words()
-            if words[0][WEIGHTS] != words[1][WEIGHTS]:
+            if not _agree([row[:STATE] for row in words]):
                 return {**self._side_with(alarm, words, WEIGHTS), "culprits": [], "verdicts": []}
             return self._replayed(alarm)
         return alarm
@@ -145,29 +149,33 @@ class Replicas:
         answers = {**own, self.standby: third[which]}
         return {
             **alarm,
-            "suspects": wrong if sound and len(wrong) == 1 else None,
+            "suspects": wrong if sound and 0 < len(wrong) < len(own) else None,
             "digests": {str(rank): {"own": _hex(word)} for rank, word in answers.items()},
             "standby": {"rank": self.standby, "sound": bool(sound)},
         }
 
     def _replayed(self, alarm: Alarm) -> Alarm:
         step, with_grads = alarm["step"], alarm.get("kernel_mode") == "deterministic"
-        work = self.guard.work
-        with deterministic() if with_grads else nullcontext():
-            mine = fold(replay(work, step, dist.get_rank(), with_grads))
+        work, me = self.guard.work, dist.get_rank()
+        targets = sorted({target for target, _ in alarm["mismatched_pairs"]})
+        mine = torch.zeros((), dtype=torch.int64, device=work.params[0].device)
+        if me in targets:
+            with deterministic() if with_grads else nullcontext():
+                mine = fold(replay(work, step, me, with_grads))
         second = gather(mine.reshape(1), self.group).flatten().tolist()
         again = dict(zip(self.ranks, second, strict=True))
-        self._command(REPLAY, step, int(with_grads))
-        begun = {
-            "buffers": [None if one is None else one.cpu() for one in work.buffers.values()],
-            "scale": None if work.scale is None else work.scale(torch.ones(())).cpu(),
-        }
-        send_state(begun, self.standby, self.link)
-        sound, *answers = receive(3, self.standby, self.link)
-        thirds = dict(zip(self.ranks, answers, strict=True)) if sound else {}
+        self._command(REPLAY, step, int(with_grads), targets)
+        if me in targets:
+            begun = {
+                "buffers": [None if one is None else one.cpu() for one in work.buffers.values()],
+                "scale": None if work.scale is None else work.scale(torch.ones(())).cpu(),
+            }
+            send_state(begun, self.standby, self.link)
+        sound, *answers = receive(1 + len(targets), self.standby, self.link)
+        thirds = dict(zip(targets, answers, strict=True)) if sound else {}
         return {
             **alarm,
-            # Two mismatched pairs of a ring of two name both: the verdicts say more.
+            # Two mismatched pairs of the same two ranks name both: the verdicts say more.
             "culprits": [],
             "verdicts": [
                 self._verdict(alarm, pair, thirds, again) for pair in alarm["mismatched_pairs"]
@@ -200,9 +208,18 @@ class Replicas:
         table: list[list[int]] = gather(torch.tensor(mine, device=device), self.group).tolist()
         return table
 
-    def _command(self, command: int, step: int = 0, option: int = 0) -> None:
+    def _command(
+        self, command: int, step: int = 0, option: int = 0, targets: Sequence[int] = ()
+    ) -> None:
         if self.leading:
-            send([command, step, option], self.standby, self.link)
+            send([command, step, option, len(targets)], self.standby, self.link)
+            if targets:
+                send(targets, self.standby, self.link)
+
+
+def _agree(words: list[list[int]]) -> bool:
+    """Tell whether all replicas say the same."""
+    return all(row == words[0] for row in words)
 
 
 def _hex(word: int) -> str:

@@ -1,8 +1,8 @@
-"""What would a third GPU hold and compute, in a job of only two replicas?
+"""What would a third GPU hold and compute, in a job of only two replicas or two nodes?
 
 The standby is a process of the job that trains nothing: a spare node's, say. It applies the reduced
-gradients of every step to weights of its own, so that it holds what both replicas should hold. When
-they disagree about their weights it sides with one of them; when they disagree about a micro-batch,
+gradients of every step to weights of its own, so that it holds what the replicas should hold. When
+two disagree about their weights it sides with one of them; when they disagree about a micro-batch,
 it computes that one.
 """
 
@@ -37,15 +37,15 @@ WEIGHTS, STATE = range(2)
 
 
 class Standby:
-    """Follows two replicas and answers them until they are done.
+    """Follows the replicas of a job and answers them until they are done.
 
     Built from what a replica and its guard are built from; it may load the same checkpoint, else it
     is given a copy of the replicas' state. It needs the memory of a replica, and computes an update
     a step.
 
     It takes nothing on one replica's word: gradients, hyperparameters and copies of the state count
-    only where both say that they are what they hold. Where they do not, `sound` is False and it
-    decides nothing until the next weight check at which both agree.
+    only where all say that they are what they hold. Where they do not, `sound` is False and it
+    decides nothing until the next weight check at which all agree.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Standby:
         self.optimizer, self.link = optimizer, link
         everybody = dist.get_process_group_ranks(link)
         self.replicas = [rank for rank in everybody if rank != dist.get_rank()]
-        if len(self.replicas) != 2:
-            raise ValueError(f"a standby serves two replicas, not {len(self.replicas)}")
+        if len(self.replicas) < 2:
+            raise ValueError("a standby serves two replicas or more, and the link has not as many")
         self.sound = False
         self.copies = 0
 
@@ -75,7 +75,7 @@ class Standby:
         """Wait for the replicas and answer them; returns when they are done."""
         leader = self.replicas[0]
         while True:
-            command, step, with_grads = receive(3, leader, self.link)
+            command, step, option, count = receive(4, leader, self.link)
             if command == STOP:
                 return
             if command == FOLLOW:
@@ -85,7 +85,7 @@ class Standby:
             elif command == ASK:
                 self._answer(digests(self.work.module, self.optimizer))
             elif command == REPLAY:
-                self._answer(self._replay(step, bool(with_grads)))
+                self._answer(self._replay(step, bool(option), count))
 
     def _follow(self, step: dict[str, Any]) -> None:
         """Apply one step's reduced gradients, with the replicas' hyperparameters."""
@@ -94,43 +94,42 @@ class Standby:
         for param, grad in zip(self.work.params, step["grads"], strict=True):
             param.grad = None if grad is None else grad.to(param.device)
         own = update_words(self.work.params, self.optimizer)
-        self.sound = self._both_say() == [own, own] and self.sound
+        self.sound = all(told == own for told in self._all_say()) and self.sound
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
     def _sync(self) -> None:
-        """Compare with both, which agree; where this one differs, take over their state."""
-        told = self._both_say()
+        """Compare with all, which agree; where this one differs, take over their state."""
+        told = self._all_say()
         own = digests(self.work.module, self.optimizer)
-        self.sound = told == [own, own]
+        self.sound = all(words == own for words in told)
         self._answer(own)
         if not self.sound:
             state = receive_state(self.replicas[0], self.link)
             self.work.module.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             own = digests(self.work.module, self.optimizer)
-            self.sound = told == [own, own]
+            self.sound = all(words == own for words in told)
             self.copies += 1
 
-    def _replay(self, step: int, with_grads: bool) -> list[int]:
-        """Compute each replica's micro-batches from the standby's own weights; give two digests."""
+    def _replay(self, step: int, with_grads: bool, count: int) -> list[int]:
+        """Compute some replicas' micro-batches from the standby's own weights; give digests."""
+        targets = receive(count, self.replicas[0], self.link)
         self.work.remember_buffers()
         # Taken now, so that the replicas' values find their places.
         self.work.buffers.values()
-        begun = [receive_state(rank, self.link) for rank in self.replicas]
-        scales = [one["scale"] for one in begun]
-        self.sound = self.sound and scales[0] == scales[1]
-        self.work.scale = (
-            None if scales[0] is None else lambda loss: loss * scales[0].to(loss.device)
-        )
+        begun = [receive_state(rank, self.link) for rank in targets]
+        scale = begun[0]["scale"]
+        self.sound = self.sound and all(one["scale"] == scale for one in begun)
+        self.work.scale = None if scale is None else lambda loss: loss * scale.to(loss.device)
         answers = []
         with deterministic() if with_grads else nullcontext():
-            for rank, one in zip(self.replicas, begun, strict=True):
+            for rank, one in zip(targets, begun, strict=True):
                 words = replay(self.work, step, rank, with_grads, buffers=one["buffers"])
                 answers.append(int(fold(words)))
         return answers
 
-    def _both_say(self) -> list[list[int]]:
+    def _all_say(self) -> list[list[int]]:
         return [receive(2, rank, self.link) for rank in self.replicas]
 
     def _answer(self, words: list[int]) -> None:
