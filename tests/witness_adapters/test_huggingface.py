@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from accelerate.data_loader import BatchSamplerShard
+from torch.utils.data import BatchSampler, RandomSampler
 
 from tests.witness_adapters.huggingface_jobs import jobs
 from witness.ddp.adapters.framework import TAGS
+from witness.ddp.adapters.huggingface_data import SameDataset
 from witness.simulate import fleet
 
 pytestmark = pytest.mark.timeout(300)  # every rank imports a framework, on cores that may be busy
@@ -133,3 +136,24 @@ def test_a_restart_goes_back_before_the_window_and_is_not_held_for_ever(
     assert said["drift"]["safe"] == "checkpoint-2"
     assert said["after drift"]["alarm"] is None
     assert said["after drift"]["safe"] == "checkpoint-6"
+
+
+class Loader:
+    """Stands for a trainer and its data loader, with any sampler of batches."""
+
+    def __init__(self, batch_sampler: Any) -> None:
+        self.callback_handler = self.train_dataloader = self
+        self.batch_sampler = batch_sampler
+
+
+@pytest.mark.parametrize(
+    ("sampler", "why"),
+    [
+        (None, "NoneType of NoneType"),
+        (BatchSampler(range(4), 2, False), "BatchSampler of NoneType"),
+        (BatchSamplerShard(BatchSampler(RandomSampler(range(4)), 2, False)), "RandomSampler"),
+    ],
+)
+def test_an_order_that_cannot_be_rebuilt_is_refused(sampler: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=f"{why} cannot be rebuilt"):
+        SameDataset(cast("Any", Loader(sampler))).shard()

@@ -26,6 +26,7 @@ from witness.ddp.adapters.framework import (
     stop_on,
     write_tags,
 )
+from witness.ddp.adapters.huggingface_data import SameDataset
 from witness.ddp.announcing import Announcer
 from witness.ddp.guard import Guard
 from witness.ddp.schedule import Schedule
@@ -69,6 +70,8 @@ class SilentWitness(TrainerCallback):
         """Attach to the model that the Trainer has wrapped, and compare what was loaded."""
         if self.guard is not None:
             raise RuntimeError("one SilentWitness watches one train(): make a new Trainer")
+        if isinstance(self._rebuild, SameDataset):
+            self._rebuild.shard()  # refuses at the start what it could not rebuild later
         schedule = self._schedule
         if args.save_strategy == SaveStrategy.STEPS:
             schedule = replace(schedule, ckpt_every=int(state.save_steps))

@@ -31,9 +31,7 @@ class SameDataset:
     def __call__(self, step: int, rank: int) -> list[Any]:
         """Give the micro-batches of a rank at a step, counted from 1 as the Trainer does."""
         loader: Any = self._trainer.callback_handler.train_dataloader
-        shard = loader.batch_sampler
-        if not isinstance(shard, BatchSamplerShard):
-            raise TypeError(f"batches of a {type(shard).__name__} cannot be rebuilt: pass your own")
+        shard = self.shard()
         accumulate = self._trainer.args.gradient_accumulation_steps
         epoch, update = divmod(step - 1, -(-len(loader) // accumulate))
         whole = shard.batch_sampler
@@ -44,6 +42,21 @@ class SameDataset:
         chosen = islice(iter(mine), update * accumulate, (update + 1) * accumulate)
         return [loader.collate_fn([loader.dataset[i] for i in batch]) for batch in chosen]
 
+    def shard(self) -> BatchSamplerShard:
+        """Give the loader's sampler of batches; raises TypeError for one that is not known."""
+        loader: Any = self._trainer.callback_handler.train_dataloader
+        shard = getattr(loader, "batch_sampler", None)
+        whole = getattr(shard, "batch_sampler", None)
+        if type(shard) is not BatchSamplerShard or type(whole) is not BatchSampler:
+            kinds = f"{type(shard).__name__} of {type(whole).__name__}"
+            raise TypeError(f"batches of a {kinds} cannot be rebuilt: pass your own rebuild")
+        if type(whole.sampler) not in (SequentialSampler, SeedableRandomSampler):
+            raise TypeError(
+                f"the order of a {type(whole.sampler).__name__} cannot be rebuilt: pass your own "
+                "rebuild, or leave use_seedable_sampler on"
+            )
+        return shard
+
     def _indices(self, sampler: Any, epoch: int) -> list[int]:
         if self._order is None or self._order[0] != epoch:
             self._order = epoch, self._drawn(sampler, epoch)
@@ -52,11 +65,6 @@ class SameDataset:
     def _drawn(self, sampler: Any, epoch: int) -> list[int]:
         if isinstance(sampler, SequentialSampler):
             return list(sampler)
-        if type(sampler) is not SeedableRandomSampler:
-            raise TypeError(
-                f"the order of a {type(sampler).__name__} cannot be rebuilt: pass your own, or "
-                "leave use_seedable_sampler on"
-            )
         again = SeedableRandomSampler(
             sampler.data_source,
             replacement=sampler.replacement,

@@ -32,16 +32,21 @@ class SameDataset:
         self._orders: dict[int, list[int]] = {}
 
     def follow(self, trainer: Trainer, span: Callable[[], tuple[int, int]]) -> None:
-        """Go by a trainer; `span` gives the step's first batch in this epoch and their count."""
+        """Go by a trainer; `span` gives the step's first batch in this epoch and their count.
+
+        Raises TypeError for a loader or sampler that is not known.
+        """
         self._trainer, self._span = trainer, span
+        loader: Any = trainer.train_dataloader
+        sampler = getattr(loader, "sampler", None)
+        if not isinstance(loader, DataLoader) or type(sampler) is not DistributedSampler:
+            kinds = f"{type(loader).__name__}, {type(sampler).__name__}"
+            raise TypeError(f"the order of {kinds} cannot be rebuilt: pass your own rebuild")
 
     def __call__(self, step: int, rank: int) -> Any:
         """Give the micro-batches of a rank at the step under way: one, or a list of several."""
         assert self._trainer is not None
         loader: Any = self._trainer.train_dataloader
-        if not isinstance(loader, DataLoader) or type(loader.sampler) is not DistributedSampler:
-            kinds = f"{type(loader).__name__}, {type(getattr(loader, 'sampler', None)).__name__}"
-            raise TypeError(f"the order of {kinds} cannot be rebuilt: pass your own rebuild")
         order = self._order(loader.sampler, rank)
         batches = BatchSampler(order, loader.batch_size or 1, loader.drop_last)
         first, count = self._span()
