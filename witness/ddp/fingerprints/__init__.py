@@ -54,10 +54,11 @@ def fingerprints(tensors: Sequence[Tensor | None], *, version: int = 1, key: int
     return found
 
 
-def path(device: torch.device) -> str:
+def path(device: torch.device, version: int = 1) -> str:
     """Name what reads tensors of this device: `torch`, `compiled` or `triton`.
 
     Loads it and tries it once, so that a call at the start compiles then and not inside a step.
+    Waits for the device the first time, never later.
     Raises ValueError for an unknown value of the variable, RuntimeError where it insists on what is
     not to be had.
     """
@@ -68,20 +69,20 @@ def path(device: torch.device) -> str:
     best = "triton" if device.type == "cuda" or interpreted else "compiled"
     if asked == "torch" or (best == "compiled" and device.type != "cpu"):
         return "torch"
-    missing = _missing(best, device)
+    missing = _missing(best, device, version)
     if missing and asked == best:
         raise RuntimeError(f"{VARIABLE}={asked}: {missing}")
     return "torch" if missing else best
 
 
 @cache
-def _missing(wanted: str, device: torch.device) -> str:
-    """Say why this path is not to be had, empty where it is; logged once a process and device."""
+def _missing(wanted: str, device: torch.device, version: int) -> str:
+    """Say why this path is not to be had, empty where it is; logged once for each."""
     try:
         if wanted == "compiled":
             compiled.library()
         else:
-            import_module(ON_GPU).check(device)
+            import_module(ON_GPU).check(device, version)
     except Exception as error:  # Triton fails in many ways; plain torch is right wherever it does.
         reason = f"{type(error).__name__}: {error}"
         _log.warning("fingerprints on %s are slow, in plain torch: %s", device, reason)
@@ -90,7 +91,7 @@ def _missing(wanted: str, device: torch.device) -> str:
 
 
 def _on(device: torch.device, tensors: Sequence[Tensor | None], version: int, key: int) -> Tensor:
-    taken = path(device)
+    taken = path(device, version)
     if taken == "compiled":
         return compiled.sums(tensors, version, key)
     if taken == "triton":

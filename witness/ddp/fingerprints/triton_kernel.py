@@ -32,11 +32,10 @@ def add_sums(
     keys = _keys(tl.load(told), (unit * 2 if size == 8 else unit) >> 32)
     # Sixteen bytes at a time where the address allows it and all units are whole.
     steps = tl.minimum(tl.cdiv(tl.cdiv(count, per_unit) - unit, block), most)
-    place = (address, count, unit)
     if (address % 16 == 0) & ((unit + block * most) * per_unit <= count):
-        a, h, r, t = _walk(place, most, keys, True, sums, size, block)
+        a, h, r, t = _walk(address, count, unit, most, keys, True, sums, size, block)
     else:
-        a, h, r, t = _walk(place, steps, keys, False, sums, size, block)
+        a, h, r, t = _walk(address, count, unit, steps, keys, False, sums, size, block)
     lane = tl.arange(0, block).to(tl.int64)
     a = a.to(tl.int64)
     plain = tl.sum(a)
@@ -50,8 +49,10 @@ def add_sums(
 
 
 @triton.jit
-def _walk(
-    place,
+def _walk(  # noqa: PLR0917 - Triton before 3.3 takes no tuples
+    address,
+    count,
+    unit,
     steps,
     keys,
     full: tl.constexpr,
@@ -60,7 +61,6 @@ def _walk(
     block: tl.constexpr,
 ):
     """Read some blocks; give a, h, the places inside units r and the third sum t of each lane."""
-    address, count, unit = place
     # Of narrow elements, all sums but the third stay below 2^31 in so few steps.
     kind: tl.constexpr = tl.int64 if size >= 4 else tl.int32
     a = tl.zeros([block], kind)
@@ -91,28 +91,33 @@ def _walk(
 
 @triton.jit
 def _whole_units(address, here, lane, size: tl.constexpr):
-    kind: tl.constexpr = tl.int64 if size == 8 else tl.int32
-    start = address.to(tl.pointer_type(kind)) + here
-    return tl.load(tl.multiple_of(start, 16) + lane)
+    if size == 8:
+        start = address.to(tl.pointer_type(tl.int64))
+    else:
+        start = address.to(tl.pointer_type(tl.int32))
+    return tl.load(tl.multiple_of(start + here, 16) + lane)
 
 
 @triton.jit
 def _units_by_element(address, count, here, lane, size: tl.constexpr):
     """Put units together from single elements, with zeros behind the last."""
+    if size == 8:
+        start = address.to(tl.pointer_type(tl.int64))
+    elif size == 4:
+        start = address.to(tl.pointer_type(tl.int32))
+    elif size == 2:
+        start = address.to(tl.pointer_type(tl.int16))
+    else:
+        start = address.to(tl.pointer_type(tl.uint8))
     if size >= 4:
-        kind: tl.constexpr = tl.int64 if size == 8 else tl.int32
-        start = address.to(tl.pointer_type(kind))
-        return tl.load(start + (here + lane), mask=here + lane < count, other=0)
-    else:  # noqa: RET505 - Triton compiles both branches unless they exclude each other
-        per_unit: tl.constexpr = 4 // size
-        small: tl.constexpr = tl.int16 if size == 2 else tl.uint8
-        start = address.to(tl.pointer_type(small))
+        bits = tl.load(start + (here + lane), mask=here + lane < count, other=0)
+    else:
         bits = tl.zeros_like(lane)
-        for n in tl.static_range(per_unit):
-            place = (here + lane) * per_unit + n
+        for n in tl.static_range(4 // size):
+            place = (here + lane) * (4 // size) + n
             element = tl.load(start + place, mask=place < count, other=0).to(tl.int32)
             bits |= (element & ((1 << 8 * size) - 1)) << (n * 8 * size)
-        return bits
+    return bits
 
 
 @triton.jit
@@ -121,7 +126,7 @@ def _third(bits, here, lane, keys, size: tl.constexpr):
         low = (here * 2).to(tl.uint32) + (lane * 2).to(tl.uint32)
         of_low = (bits << 32 >> 32) * _weights(low, keys)
         return of_low + (bits >> 32) * _weights(low + 1, keys)
-    else:  # noqa: RET505 - as above
+    else:  # noqa: RET505 - Triton compiles both branches unless they exclude each other
         low = here.to(tl.uint32) + lane.to(tl.uint32)
         return bits.to(tl.int64) * _weights(low, keys)
 
