@@ -66,7 +66,11 @@ def several_faults(pairs: list[Pair], offset: int, size: int) -> bool:
 def next_offset(audits: list[Audit], base_offset: int, size: int) -> int | None:
     """Give the offset whose audit tells most of what is still open; None where none does."""
     used = [one.offset for one in audits if one.offset is not None]
-    decisions = [decisive_audit(one, size, base_offset, used) for one in explain(audits, size)]
+    explained = explain(audits, size)
+    # Where the offset turns, the alarm's audit was not always that of the base.
+    if base_offset not in used and any(len(one.sets) > 1 for one in explained):
+        return base_offset
+    decisions = [decisive_audit(one, size, base_offset, used) for one in explained]
     open_still = [one for one in decisions if one is not None]
     open_still.sort(key=lambda one: (not one.decides, one.offset))
     return open_still[0].offset if open_still else None
