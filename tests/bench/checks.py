@@ -2,7 +2,8 @@
 
 Every variant has a model of its own with the same weights. They take turns, step by step, so that
 what else the machine does hits all alike; a figure is the median over rounds of the ratio to the
-plain step of the same round.
+plain step of the same round. The ratio is that of processor time, which other programs disturb
+least; the ratio of wall time, which also counts waiting for other ranks, stands beside it.
 """
 
 # No postponed annotations here: DDP reads those of the hooks.
@@ -49,12 +50,12 @@ def measure(report: Report, folder: Path, quick: bool) -> None:
         size = sum(param.numel() for param in job.model().parameters())
         report.say(f"checks: {ranks} ranks, {size / 1e6:.2f} M parameters")
         taken = fleet.run(ranks, 1, rank_times, job, few if quick else rounds, timeout_s=900)[0]
-        for name, (seconds, ratio) in taken.items():
+        for name, (seconds, wall, ratio) in taken.items():
             judged = name in AIMED
             report.add(
                 "checks",
                 f"{ranks} ranks: {name}",
-                f"{seconds * 1000:.1f} ms",
+                f"{seconds * 1000:.1f} ms, wall x {wall:.2f}",
                 FLOOR,
                 ratio,
                 f"<= {AIM}" if judged else "",
@@ -62,29 +63,38 @@ def measure(report: Report, folder: Path, quick: bool) -> None:
             )
 
 
-def rank_times(job: Job, rounds: int) -> dict[str, tuple[float, float]]:
-    """Run all variants in turns on this rank; give median seconds, and the median ratio."""
+def rank_times(job: Job, rounds: int) -> dict[str, tuple[float, float, float]]:
+    """Run all variants in turns on this rank.
+
+    Give each one's median processor time, and its median ratios of wall and of processor time.
+    """
     logging.disable(logging.CRITICAL)
     steps = {name: build(job) for name, build in VARIANTS.items()}
+    walls: dict[str, list[float]] = {name: [] for name in steps}
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(WARM + rounds):
         # Another order each round: whoever comes first finds other caches.
         turn = number % len(steps)
         for name in [*list(steps)[turn:], *list(steps)[:turn]]:
             dist.barrier()
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), time.process_time()
             steps[name](number)
             dist.barrier()
             if number >= WARM:
-                taken[name].append(time.perf_counter() - began)
-    plain = taken[PLAIN]
+                walls[name].append(time.perf_counter() - began)
+                taken[name].append(time.process_time() - busy)
     return {
         name: (
-            statistics.median(times),
-            statistics.median(one / floor for one, floor in zip(times, plain, strict=True)),
+            statistics.median(taken[name]),
+            _ratio(walls[name], walls[PLAIN]),
+            _ratio(taken[name], taken[PLAIN]),
         )
-        for name, times in taken.items()
+        for name in steps
     }
+
+
+def _ratio(times: list[float], floor: list[float]) -> float:
+    return statistics.median(one / base for one, base in zip(times, floor, strict=True))
 
 
 class _Trainer:
