@@ -16,6 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from app.actions.casework import Policy
 from app.actions.executor import Executor
+from app.actions.telemetry.puller import Puller
 from app.api import alarms as alarms_api
 from app.api import audit as audit_api
 from app.api import cases as cases_api
@@ -126,6 +127,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     app.state.metrics = metrics
     app.state.person_of = sessions.person_of
     app.state.executor = Executor(context)
+    app.state.puller = Puller(context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -136,7 +138,9 @@ def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.executor.start()
+        app.state.puller.start()
         yield
+        await run_in_threadpool(app.state.puller.stop)
         await run_in_threadpool(app.state.executor.stop)
         if context is not None:
             for one in chain.from_iterable(context.sources.values()):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.store import telemetry_queue
 from app.store.columns import micros
 from app.store.intake.case_rows import CaseBook, Subject, subject_of
 from app.store.intake.finding_rows import FindingRow, incident_id, write_findings
@@ -134,6 +135,7 @@ def settle(group: Group, alarms: Sequence[Derived], resolved: bool = False) -> N
         for ordinal, draft in enumerate(one.drafts)
     ]
     new = write_findings(group.connection, rows, group.now)
+    telemetry_queue.want_alarms(group.connection, [one.alarm_id for one in alarms], group.now)
     for row in rows:
         if resolved or row.incident_id in new:
             book.touched[row.case_id].changed = True

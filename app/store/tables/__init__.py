@@ -52,6 +52,13 @@ from app.store.tables.people import (
     sign_in_links,
     tokens,
 )
+from app.store.tables.telemetry import (
+    telemetry_asks,
+    telemetry_blocks,
+    telemetry_readings,
+    telemetry_wants,
+    telemetry_windows,
+)
 
 __all__ = [
     "WINDOWS",
@@ -89,5 +96,10 @@ __all__ = [
     "sign_in_links",
     "subject_days",
     "subject_jobs",
+    "telemetry_asks",
+    "telemetry_blocks",
+    "telemetry_readings",
+    "telemetry_wants",
+    "telemetry_windows",
     "tokens",
 ]

@@ -1,0 +1,1 @@
+"""How does the telemetry around an alarm come to be asked for, pulled, kept and read?"""

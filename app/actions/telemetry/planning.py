@@ -1,0 +1,131 @@
+"""Which GPUs' telemetry, over which time, belongs to an alarm?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.actions.alarm_dossier import Dossier
+from app.store.telemetry_queue import Want
+from witness.rules.identity import gpu_uuid
+from witness.rules.observations import Window
+from witness.rules.step_clock import Mark, earliest
+from witness.rules.topology import Topology
+
+BASELINE = timedelta(hours=1)
+"""Kept from before the suspect window: what is usual for this GPU at this work."""
+UNKNOWN_START = timedelta(hours=1)
+"""Taken as the suspect window's length where no step has a time."""
+LONGEST = timedelta(hours=24)
+"""A suspect window that is longer is cut: the days before it can be asked for by hand."""
+AFTER = timedelta(minutes=10)
+GRID = timedelta(minutes=5)
+"""Windows begin and end on this grid, so that alarms of one moment share their pulls."""
+SUSPECTS = 8
+"""An alarm that names more GPUs points at software, not at each of them."""
+RING = 16
+"""GPUs of the same index on other nodes that a suspect is compared with."""
+NODES_OF_NOBODY = 16
+"""Where an alarm names nobody, the GPUs of so many nodes of the job are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A GPU in doubt with those that it is compared with, all canonical UUIDs."""
+
+    uuid: str
+    node: tuple[str, ...] = ()
+    ring: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is wanted for an alarm; `left_out` counts GPUs in doubt beyond the limit."""
+
+    suspects: tuple[Suspect, ...]
+    window: Window
+    wants: tuple[Want, ...]
+    left_out: int
+
+
+def plan(dossier: Dossier) -> Plan:
+    """Work out what an alarm wants; without a rank map nothing, as no GPU is known."""
+    uuids = doubted(dossier)
+    chosen = [_suspect(dossier.topology, one) for one in uuids[: _limit(dossier)]]
+    window = window_of(dossier)
+    start, end = _on_grid(window.start, window.end)
+    wants = [
+        Want(dossier.facts.cluster, uuid, start, end, role, one.uuid)
+        for one in chosen
+        for role, listed in (("suspect", (one.uuid,)), ("node", one.node), ("ring", one.ring))
+        for uuid in listed
+    ]
+    return Plan(tuple(chosen), window, tuple(wants), len(uuids) - len(chosen))
+
+
+def doubted(dossier: Dossier) -> list[str]:
+    """List the GPUs in doubt: those named, else those compared, else all of the job's nodes."""
+    named = [one.gpu_uuid for one in dossier.findings if one.gpu_form == "full"]
+    if any(named):
+        return list(dict.fromkeys(uuid for uuid in named if uuid))
+    ranks = sorted({rank for pair in dossier.alarm.mismatched_pairs for rank in pair})
+    if not ranks and dossier.topology is not None and not dossier.alarm.named_ranks():
+        ranks = sorted(dossier.topology.places)
+    return list(dict.fromkeys(_uuids(dossier.topology, ranks)))
+
+
+def window_of(dossier: Dossier) -> Window:
+    """Place the alarm's suspect window in time, with what is usual before and a while after it."""
+    facts = dossier.facts
+    at = _seconds(facts.received_at if facts.time_note else facts.occurred_at)
+    begun = at - UNKNOWN_START.total_seconds()
+    if facts.window is not None:
+        marks = [Mark(beat.last_step, _seconds(beat.at)) for beat in dossier.beats]
+        told = earliest(facts.window[0], marks, Mark(facts.step, at), facts.step_time_s)
+        begun = begun if told is None else min(told, at)
+    begun = max(begun, at - LONGEST.total_seconds())
+    start, end = begun - BASELINE.total_seconds(), at + AFTER.total_seconds()
+    return Window(start, begun, at, end)
+
+
+def _limit(dossier: Dossier) -> int:
+    """A fault of the reduction names nobody, and may sit on any node of the job."""
+    if dossier.alarm.named_ranks() or dossier.alarm.mismatched_pairs:
+        return SUSPECTS
+    per_node = dossier.topology.gpus_per_node if dossier.topology else None
+    return NODES_OF_NOBODY * (per_node or 8)
+
+
+def _suspect(topology: Topology | None, uuid: str) -> Suspect:
+    if topology is None:
+        return Suspect(uuid)
+    rank = next((one.rank for one in topology.places.values() if one.gpu_uuid == uuid), None)
+    host = None if rank is None else topology.host(rank)
+    if rank is None or host is None:
+        return Suspect(uuid)
+    on_node = [one.rank for one in topology.places.values() if one.host == host]
+    ring = [one for one in topology.ring(rank)[: RING + 1] if topology.host(one) != host]
+    node = tuple(one for one in dict.fromkeys(_uuids(topology, on_node)) if one != uuid)
+    return Suspect(uuid, node, tuple(dict.fromkeys(_uuids(topology, ring))))
+
+
+def _uuids(topology: Topology | None, ranks: Iterable[int]) -> Sequence[str]:
+    """Give the whole UUIDs of ranks; a short one could be any of a batch."""
+    found = []
+    for rank in ranks:
+        place = topology.place(rank) if topology else None
+        known = gpu_uuid(place.gpu_uuid) if place and place.gpu_uuid else None
+        if known is not None and known.form == "full" and known.canonical:
+            found.append(known.canonical)
+    return found
+
+
+def _on_grid(start: float, end: float) -> tuple[datetime, datetime]:
+    grid = GRID.total_seconds()
+    first, last = start // grid * grid, -(-end // grid) * grid
+    return datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
+
+
+def _seconds(moment: datetime) -> float:
+    return moment.timestamp()

@@ -1,0 +1,77 @@
+"""Which thread pulls telemetry, and what does it do when the database or a source is away?"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+
+from app.actions.telemetry import pulling
+from app.context import Context
+from app.store import telemetry_queue
+from app.store.database import StoreUnavailable
+from app.store.writer import QueueFull
+
+log = logging.getLogger(__name__)
+
+POLL_S = 2.0
+WORKERS = 2  # a source that hangs must not hold up another cluster's
+
+
+class Puller:
+    """A few threads that take windows from the database; any number of processes may run them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin."""
+        self._stopping.clear()
+        self._threads = [
+            threading.Thread(target=self._run, args=(place,), name=f"puller-{place}", daemon=True)
+            for place in range(WORKERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, patience_s: float = 5.0) -> None:
+        """Take up nothing more; a pull under way is cut off with its connections by the caller."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(patience_s)
+
+    def take_up_again(self) -> int:
+        """Queue what waited for a source that is configured by now; give how many windows."""
+        clusters, now = list(self._context.sources), self._context.now()
+        if not clusters:
+            return 0
+        return self._context.store.write(
+            lambda connection: telemetry_queue.ask_again_in(connection, clusters, now)
+        )
+
+    def _run(self, place: int) -> None:
+        worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        if place == 0:
+            self._patiently(self.take_up_again)
+        while not self._stopping.is_set():
+            done = 0
+            if place == 0:
+                done += self._patiently(lambda: pulling.plan_wanted(self._context))
+            done += self._patiently(lambda: pulling.pull_due(self._context, worker))
+            if not done:
+                self._stopping.wait(POLL_S)
+
+    def _patiently(self, work: Callable[[], int]) -> int:
+        try:
+            return work()
+        except (StoreUnavailable, QueueFull) as error:
+            log.warning("the puller waits for the database: %s", error)
+        except Exception:
+            log.exception("the puller met a fault of ours and goes on")
+        self._stopping.wait(POLL_S)
+        return 0

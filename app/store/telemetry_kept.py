@@ -1,0 +1,149 @@
+"""Which samples and readings are kept, and how are they written and found?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from app.store.columns import micros
+from app.store.intake.upsert import insert, merge
+from app.store.tables import telemetry_blocks, telemetry_readings
+from witness.rules.blocks import decode, encode
+from witness.rules.observations import Reading
+from witness.rules.samples import Part, Seen, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One reading as kept; `reading` is its JSON as an object."""
+
+    alarm_id: int
+    gpu_id: int
+    status: str
+    headline: str
+    reading: Mapping[str, Any]
+    whole: bool
+    made_at: datetime
+
+
+def pack(series: Iterable[Series]) -> list[dict[str, Any]]:
+    """Compress series for `write_blocks`; no database is touched, so the writer need not wait."""
+    rows = []
+    for one in series:
+        block = encode(one.times, one.values)
+        about = {"seen": asdict(one.seen), "joined": one.joined, "left_out": one.left_out}
+        rows.append(
+            {
+                "field_id": one.field_id,
+                "part": json.dumps(one.part, separators=(",", ":")),
+                "codec": block.codec,
+                "data": block.data,
+                "sha256": block.sha256,
+                "count": block.samples,
+                "about": json.dumps(about, separators=(",", ":")),
+            }
+        )
+    return rows
+
+
+def write_blocks(
+    connection: Connection, window_id: int, packed: Sequence[Mapping[str, Any]]
+) -> None:
+    """Keep the samples of a window instead of those it had."""
+    table = telemetry_blocks
+    connection.execute(table.delete().where(table.c.window_id == window_id))
+    insert(connection, table, [{"window_id": window_id, **row} for row in packed])
+
+
+def read_series(
+    connection: Connection, windows: Mapping[int, str], fields: Collection[int] | None = None
+) -> list[Series]:
+    """Read series of windows; `windows` gives the UUID of each, `fields` None all fields.
+
+    Raises `BlockError` for a block that is damaged.
+    """
+    table = telemetry_blocks
+    query = sa.select(
+        table.c.window_id, table.c.field_id, table.c.part, table.c.codec, table.c.data,
+        table.c.sha256, table.c.about,
+    ).where(table.c.window_id.in_(windows))  # fmt: skip
+    if fields is not None:
+        query = query.where(table.c.field_id.in_(fields))
+    found = []
+    for row in connection.execute(
+        query.order_by(table.c.window_id, table.c.field_id, table.c.part)
+    ):
+        times, values = decode(row.codec, row.data, row.sha256)
+        about = json.loads(row.about)
+        part: Part = tuple((str(key), str(value)) for key, value in json.loads(row.part))
+        seen = Seen(**{key: tuple(value) for key, value in about["seen"].items()})
+        found.append(
+            Series(
+                windows[row.window_id], row.field_id, part, times, values, seen,
+                about["joined"], about["left_out"],
+            )
+        )  # fmt: skip
+    return found
+
+
+def sizes(connection: Connection, window_ids: Collection[int]) -> tuple[int, int]:
+    """Count the samples and bytes that are kept of windows."""
+    table = telemetry_blocks
+    row = connection.execute(
+        sa.select(
+            sa.func.coalesce(sa.func.sum(table.c.count), 0),
+            sa.func.coalesce(sa.func.sum(sa.func.length(table.c.data)), 0),
+        ).where(table.c.window_id.in_(window_ids))
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def write_reading(
+    connection: Connection, alarm_id: int, gpu_id: int, reading: Reading, *, whole: bool,
+    now: datetime,
+) -> None:  # fmt: skip
+    """Keep what was read of one suspect for one alarm, instead of an earlier reading."""
+    row = {
+        "alarm_id": alarm_id,
+        "gpu_id": gpu_id,
+        "status": reading.status,
+        "headline": reading.headline,
+        "reading": json.dumps(asdict(reading), separators=(",", ":"), default=sorted),
+        "whole": whole,
+        "made_at": micros(now),
+    }
+    changed = ("status", "headline", "reading", "whole", "made_at")
+    merge(connection, telemetry_readings, [row], dict.fromkeys(changed, "set"))
+
+
+def readings_of_alarms(connection: Connection, alarm_ids: Collection[int]) -> list[Kept]:
+    """Read what was read for alarms, by alarm and GPU."""
+    table = telemetry_readings
+    query = (
+        sa.select(table).where(table.c.alarm_id.in_(alarm_ids))
+        .order_by(table.c.alarm_id, table.c.gpu_id)
+    )  # fmt: skip
+    return [_kept(row) for row in connection.execute(query)]
+
+
+def readings_of_gpu(connection: Connection, gpu_id: int, limit: int) -> list[Kept]:
+    """Read what was read of a GPU, the newest first."""
+    table = telemetry_readings
+    query = (
+        sa.select(table).where(table.c.gpu_id == gpu_id)
+        .order_by(table.c.made_at.desc(), table.c.alarm_id).limit(limit)
+    )  # fmt: skip
+    return [_kept(row) for row in connection.execute(query)]
+
+
+def _kept(row: Any) -> Kept:
+    return Kept(
+        row.alarm_id, row.gpu_id, row.status, row.headline, json.loads(row.reading), row.whole,
+        row.made_at,
+    )  # fmt: skip
