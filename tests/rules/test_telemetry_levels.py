@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rules.telemetry_samples import ALARM, NODE, SUSPECT, gpu, series
+from witness.rules.around import within
 from witness.rules.bursts import at_least, burst
 from witness.rules.cleaning import clean
 from witness.rules.counting import counted
@@ -112,6 +113,21 @@ def test_a_gross_difference_is_found_in_spite_of_a_short_past() -> None:
     assert max(bumped) <= FALSE_ALARMS
     quiet = [chance(node_of(seed), window) for seed in range(60)]
     assert sum(one <= FALSE_ALARMS for one in quiet) <= 6
+
+
+def test_few_draws_need_a_large_excess() -> None:
+    """Three neighbours and two blocks of past: ranks alone could not get below one in twelve."""
+    window = Window(ALARM - 900, ALARM - 300, ALARM, ALARM + 60)
+    kept = [
+        within(one, window.start, window.end)
+        for one in node_of(2, bump=40.0)
+        if one.gpu_uuid in (SUSPECT, *NEIGHBOURS[:3])
+    ]
+    got = result(kept, window)
+    assert isinstance(got, Shift)
+    assert got.draws == 11
+    assert got.chance == pytest.approx(got.others / got.residual / 12)
+    assert got.chance <= FALSE_ALARMS < 1 / 12
 
 
 def test_a_neighbour_out_of_line_does_not_accuse_the_suspect() -> None:

@@ -138,6 +138,13 @@ def test_a_rise_on_most_neighbours_is_not_particular() -> None:
     assert "None of the 7 GPUs that compare rose." in rose.text
 
 
+@pytest.mark.parametrize(("others", "risen"), [(3, True), (4, False)])
+def test_common_means_at_least_half_of_those_that_compare(others: int, risen: bool) -> None:
+    rising = {SUSPECT, *[uuid for uuid in NODE if uuid != SUSPECT][:others]}
+    found = [steps(202, (-60, 4.0 if uuid in rising else 0.0), uuid=uuid) for uuid in NODE]
+    assert only(reading(found, node=NODE), "increase").risen == risen
+
+
 def test_a_rise_far_above_the_neighbours_is_particular_all_the_same() -> None:
     found = [steps(202, (-60, 4000.0 if uuid == SUSPECT else 1.0), uuid=uuid) for uuid in NODE]
     assert only(reading(found, node=NODE), "increase").risen
