@@ -115,9 +115,14 @@ class Checkpoints:
     def _write(self, path: Path, whole: Mapping[str, Any]) -> None:
         write_whole(path, whole)
         passed = [step for step in whole["tags"].values() if step is not None]
-        if self._resumed_from is not None and passed:
+        if self._resumed_from is None or not passed:
+            return
+        try:
             # Beyond a window, and checked there: later restarts need not go back before it again.
             leave_behind(self.folder, self._resumed_from, min(passed), "rank 0")
+        except Exception:
+            # The state is saved; without the note a restart goes back further than it must.
+            _log.warning("holds could not be noted as left behind", exc_info=True)
 
     def _decided(self, decide: Any) -> Any:
         """Let rank 0 decide and give every rank its answer, or its error."""
