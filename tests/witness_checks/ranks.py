@@ -43,7 +43,7 @@ def train(
         # Newer versions call it forward_sync_buffers.
         warnings.filterwarnings("ignore", ".*broadcast_buffers", FutureWarning)
         model = DistributedDataParallel(inner, **workload.ddp)
-    optimizer = torch.optim.SGD(inner.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(inner.parameters(), lr=0.05, momentum=0.9)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10) if workload.scaler else None
     compute = loss_of(workload)
     guard = Guard(
@@ -87,7 +87,12 @@ def one_step(
 def left_behind(inner: torch.nn.Module, optimizer: torch.optim.Optimizer) -> str:
     """Digest weights, buffers, optimizer state and random generators, bit for bit."""
     found = hashlib.sha256()
-    for name, tensor in [*inner.named_parameters(), *inner.named_buffers()]:
+    state = [
+        (f"momentum {place}", held["momentum_buffer"])
+        for place, held in enumerate(optimizer.state.values())
+    ]
+    assert state
+    for name, tensor in [*inner.named_parameters(), *inner.named_buffers(), *state]:
         found.update(name.encode())
         found.update(tensor.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     for value in (
