@@ -10,6 +10,7 @@ import torch.distributed as dist
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
@@ -96,6 +97,7 @@ def jobs(folder: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _train(
     top: Path,
+    *,
     folder: str,
     fault: dict[str, Any] | None = None,
     schedule: dict[str, Any] | None = None,
@@ -103,6 +105,7 @@ def _train(
     saves_every: int = 0,
     resume: str | None = None,
     rebuilds: bool = True,
+    scale: float | None = None,
 ) -> dict[str, Any]:
     """Train a few steps; say how it ended, what the guard knows and whether weights moved."""
     torch.manual_seed(1)
@@ -142,6 +145,9 @@ def _train(
         "gradient_clip_val": 0.5,
         **(trainer or {}),
     }
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale or 1.0, enabled=scale is not None)
+    if scale is not None:
+        given["plugins"] = [MixedPrecision("16-mixed", "cpu", scaler)]
     said: dict[str, Any] = {"alarm": None, "code": 0}
     running = Trainer(**given)
     try:
@@ -155,5 +161,6 @@ def _train(
     said["safe"] = None if safe is None else safe.name
     said["unchanged"] = bits.unchanged(module)
     said["saved"] = sorted(path.name for path in (top / folder).glob("*.ckpt"))
+    said["scale"] = scaler.get_scale()
     said["logged"] = sorted(running.callback_metrics)
     return said

@@ -32,6 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
         "trainer": {"accumulate_grad_batches": 2, "max_steps": 7},
         "saves_every": 2,
     },
+    "scaled": {"folder": "scaled", "schedule": EVERY_STEP, "scale": 2.0**20},
     "wrong": {
         "folder": "wrong",
         "fault": {"rank": 2, "steps": (2, 99), "factor": 1000.0},
@@ -93,6 +94,16 @@ def test_steps_are_replayed_after_a_resume_and_with_accumulated_gradients(
 ) -> None:
     assert said[case]["alarm"] is None
     assert said[case]["step"] == said[case]["tags"]["last_audit_pass"] == last
+
+
+def test_steps_that_overflow_under_a_gradient_scaler_are_skipped_without_alarm(
+    said: dict[str, Any],
+) -> None:
+    scaled = said["scaled"]
+    assert scaled["alarm"] is None
+    assert scaled["scale"] < 2.0**20, "some steps overflowed"
+    assert not scaled["unchanged"], "others were applied"
+    assert scaled["step"] == scaled["tags"]["last_audit_pass"] == 8
 
 
 def test_a_wrong_gpu_is_named_at_the_audit_and_nothing_is_saved_or_changed_after_it(
