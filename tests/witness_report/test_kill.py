@@ -83,6 +83,30 @@ def test_what_was_said_to_be_safe_lands_once_after_kills_at_random_moments(
     assert last.status()["failures"] == {}
 
 
+@pytest.mark.slow
+def test_a_service_that_is_killed_while_it_takes_alarms_has_each_once_after_its_restart(
+    make: Making, job: str, tmp_path: Path, quick_folder: Path
+) -> None:
+    folder = quick_folder / job
+    folder.mkdir()
+    first = Service(folder)
+    reporter = make(first.url, first.token)
+    for step in range(100, 130):
+        assert reporter.alarm(alarm(step))
+        if step == 115:
+            first.server.process.kill()  # some are committed and not yet answered
+    reporter.close(0.5)
+    first.server.close()
+    second = Service(folder)
+    try:
+        last = make(second.url, second.token)
+        until(lambda: spooled(tmp_path / "spool") == [], "everything left is delivered", 60)
+        assert [one["step"] for one in second.alarms(job)] == list(range(100, 130))
+        assert last.status()["failures"] == {}
+    finally:
+        second.server.close()
+
+
 def test_processes_that_take_over_one_spool_at_once_send_each_document_once(
     root: Path, make: Making, tmp_path: Path
 ) -> None:
