@@ -19,6 +19,22 @@ from witness.ddp.fingerprints import build, compiled
 OTHER_USER = 65_534
 
 
+@pytest.fixture(autouse=True)
+def _short_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Compile two lines in place of the sums, which take the compiler a second each time."""
+    if "real_source" not in request.fixturenames:
+        short = tmp_path / "short.c"
+        short.write_text("int witness_sums(void);\nint witness_sums(void) { return 7; }\n")
+        monkeypatch.setattr(build, "SOURCE", short)
+
+
+@pytest.fixture
+def real_source() -> None:
+    """Keep the package's own source."""
+
+
 def works(library: ctypes.CDLL) -> bool:
     return hasattr(library, "witness_sums")
 
@@ -52,6 +68,7 @@ def test_the_second_start_compiles_nothing(
     assert works(build.load(works))
 
 
+@pytest.mark.usefixtures("real_source")
 def test_another_source_or_other_flags_give_another_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -171,6 +188,7 @@ def test_a_home_that_is_unknown_is_no_error(monkeypatch: pytest.MonkeyPatch) -> 
     assert works(build.load(works))
 
 
+@pytest.mark.usefixtures("real_source")
 def test_thirty_two_processes_at_once_compile_once_and_all_agree(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -204,6 +222,7 @@ def test_thirty_two_processes_at_once_compile_once_and_all_agree(
     assert sorted(one.suffix for one in cache.iterdir()) == [".lock", ".so"]
 
 
+@pytest.mark.usefixtures("real_source")
 def test_the_library_made_without_native_flags_gives_the_same_sums(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

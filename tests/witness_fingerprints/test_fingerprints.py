@@ -241,7 +241,7 @@ def folded(words: list[int]) -> int:
     return int(fold(torch.tensor(words, dtype=torch.int64)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=40), st.data())
 def test_fold_changes_with_any_word_its_place_and_the_length(
     words: list[int], data: st.DataObject

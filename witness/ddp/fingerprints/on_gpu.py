@@ -44,7 +44,7 @@ def check(device: torch.device, version: int) -> None:
 
     Raises ArithmeticError where they differ, and whatever Triton raises where it cannot run.
     """
-    row = torch.arange(-70_000, 70_001, dtype=torch.int32, device=device)
+    row = torch.arange(-20_000, 20_001, dtype=torch.int32, device=device)
     if not torch.equal(sums([row], version, 1)[0], reference.sums(row, version, 1)):
         raise ArithmeticError("the kernel gives other sums than plain torch")
 
