@@ -56,6 +56,11 @@ def test_the_payload_of_nan_is_kept(pattern: int) -> None:
     assert struct.unpack("<Q", struct.pack("<d", values[1]))[0] == pattern
 
 
+def test_minus_nought_stays_minus_nought() -> None:
+    _, values = unpacked(encode([1.0, 2.0, 3.0, 4.0, 5.0], [0.0, -0.0, 0.0, 1.0, 2.0]))
+    assert [math.copysign(1, value) for value in values] == [1, -1, 1, 1, 1]
+
+
 def test_an_empty_series_is_a_block_too() -> None:
     block = encode([], [])
     assert unpacked(block) == ((), ())

@@ -56,6 +56,13 @@ def test_a_partial_refusal_is_said_beside_what_was_found() -> None:
     assert {one.field_id for one in got.missing if one.why == "refused"} == {310, 311}
 
 
+def test_readings_from_before_the_window_alone_are_nothing_looked_at() -> None:
+    got = reading([over_time(150, lambda _: 41.0, end=ALARM - 300)])
+    assert got.status == "not_collected"
+    assert got.looked_at == ()
+    assert 150 in {one.field_id for one in got.missing if one.why == "absent"}
+
+
 def test_nothing_found_clears_nothing() -> None:
     got = reading([over_time(150, lambda _: 41.0), over_time(202, lambda _: 3.0)])
     assert got.status == "nothing_found"
