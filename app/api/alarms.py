@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.alarm_dossier import Dossier, read_dossier
+from app.actions.telemetry import shown
 from app.api.paging import Listing, refusals
 from app.api.reading import Reading
 from app.auth import Sender
@@ -57,12 +58,6 @@ ALARMS = Listing(
     cursor=(int, int),
 )
 
-NOT_COLLECTED = {
-    "state": "not collected",
-    "why": "This version collects no telemetry. Nothing is known, and that clears nothing.",
-    "fields": [],
-}
-
 
 @router.get(
     "/alarms",
@@ -96,7 +91,9 @@ def alarm(request: Request, by: Reading, alarm_id: str) -> Response:
         found = dossier.findings
         if dossier.findings_in_all > len(found):
             found = read_findings(connection, dossier.facts.id, limit=None)
-    return StrictJSON(as_json(dossier, found), headers={"Cache-Control": "no-store"})
+        telemetry = shown.as_json(shown.read_telemetry(connection, dossier, curves=False))
+    body = as_json(dossier, found) | {"telemetry": telemetry}
+    return StrictJSON(body, headers={"Cache-Control": "no-store"})
 
 
 def _read_id(text: str) -> int:
@@ -112,7 +109,7 @@ def _may_see(by: Sender, dossier: Dossier) -> bool:
 
 
 def as_json(dossier: Dossier, found: tuple[StoredFinding, ...]) -> dict[str, Any]:
-    """Give one alarm as programs read it, with all its findings."""
+    """Give one alarm as programs read it, with all its findings, without its telemetry."""
     facts, resume = dossier.facts, dossier.resume
     return {
         "id": ids.show(facts.id),
@@ -145,7 +142,6 @@ def as_json(dossier: Dossier, found: tuple[StoredFinding, ...]) -> dict[str, Any
         "resume": [_choice(one) for one in resume.choices],
         "resume_reason": resume.reason,
         "resume_missing": [{"choice": one.choice, "why": one.why} for one in resume.missing],
-        "telemetry": NOT_COLLECTED,
         "conflicts": [_conflict(one) for one in dossier.conflicts],
         "document": strict_value(facts.body),
     }

@@ -62,6 +62,7 @@ class Details:
     alarms: dict[int, list[AlarmCell]] = field(default_factory=dict)
     passes: dict[int, set[int]] = field(default_factory=dict)  # job: hours with a pass
     work: dict[int, list[Work]] = field(default_factory=dict)  # job: its starts
+    telemetry: dict[int, str] = field(default_factory=dict)  # case: what it says, where it was read
 
 
 def read(

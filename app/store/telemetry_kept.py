@@ -18,6 +18,9 @@ from witness.rules.blocks import decode, encode
 from witness.rules.observations import Reading
 from witness.rules.samples import Part, Seen, Series
 
+STATUSES = ("risen", "nothing_found", "refused", "not_collected")
+"""In the order in which they count where there are several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -140,6 +143,33 @@ def readings_of_gpu(connection: Connection, gpu_id: int, limit: int) -> list[Kep
         .order_by(table.c.made_at.desc(), table.c.alarm_id).limit(limit)
     )  # fmt: skip
     return [_kept(row) for row in connection.execute(query)]
+
+
+def of_cases(
+    connection: Connection, cases: Iterable[tuple[int, int | None, int]]
+) -> dict[int, str]:
+    """Give what the telemetry of cases says; each as its id, its GPU (or None), its newest alarm.
+
+    What counts first among all readings of a GPU: no later reading takes a rise back. A case
+    without a GPU goes by its newest alarm. Cases without any reading are left out.
+    """
+    table, listed = telemetry_readings, list(cases)
+    wanted = sa.or_(
+        table.c.gpu_id.in_({gpu for _, gpu, _ in listed if gpu is not None}),
+        table.c.alarm_id.in_({alarm for _, gpu, alarm in listed if gpu is None}),
+    )
+    query = sa.select(table.c.gpu_id, table.c.alarm_id, table.c.status).where(wanted)
+    by_gpu: dict[int, set[str]] = {}
+    by_alarm: dict[int, set[str]] = {}
+    for gpu_id, alarm_id, status in connection.execute(query):
+        by_gpu.setdefault(gpu_id, set()).add(status)
+        by_alarm.setdefault(alarm_id, set()).add(status)
+    found = {}
+    for case_id, gpu, alarm in listed:
+        known = by_alarm.get(alarm, set()) if gpu is None else by_gpu.get(gpu, set())
+        if known:
+            found[case_id] = min(known, key=STATUSES.index)
+    return found
 
 
 def _kept(row: Any) -> Kept:

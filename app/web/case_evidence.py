@@ -12,6 +12,7 @@ from app.store.case_reading import CaseFinding, Replays
 from app.store.docket_details import KindCount
 from app.store.docket_reading import DocketCase
 from app.web import words
+from app.web.telemetry.statuses import EVIDENCE
 from witness.rules.score import Score
 
 FOR_SHOWN = 6
@@ -58,12 +59,14 @@ def evidence(
     kinds: Sequence[KindCount],
     replays: Sequence[Replays],
     score: Score | None,
+    telemetry: str | None = None,
 ) -> Evidence:
-    """Sort what is known of a case."""
+    """Sort what is known of a case; `telemetry` None: nothing was read of it."""
+    said = {status: [words] for status, words in EVIDENCE.items() if status == telemetry}
     return Evidence(
-        tuple(_for(case, findings, kinds, replays)),
-        tuple(_against(case, findings, replays, score)),
-        tuple(_missing(findings, replays)),
+        (*_for(case, findings, kinds, replays), *said.get("risen", ())),
+        (*_against(case, findings, replays, score), *said.get("nothing_found", ())),
+        tuple(_missing(findings, replays, telemetry)),
     )
 
 
@@ -117,7 +120,9 @@ def _against(
     return found or ["Nothing that is known here. That is no proof of anything."]
 
 
-def _missing(findings: Sequence[CaseFinding], replays: Sequence[Replays]) -> list[str]:
+def _missing(
+    findings: Sequence[CaseFinding], replays: Sequence[Replays], telemetry: str | None
+) -> list[str]:
     newest = findings[0] if findings else None
     found = []
     if newest is not None:
@@ -130,7 +135,8 @@ def _missing(findings: Sequence[CaseFinding], replays: Sequence[Replays]) -> lis
             found.append(maps[newest.map_state])
     if not replays and newest is not None and newest.kind not in ("reduced", "incomplete"):
         found.append(f"Replay of step {newest.step:,} against two witnesses: none reported.")
-    found.append("DCGM telemetry: not collected, this version does not ask for it.")
+    if telemetry in (None, "refused", "not_collected"):
+        found.append(EVIDENCE[telemetry or "not_collected"])
     found.append("Deep health check: none, not connected yet.")
     if newest is not None and newest.code_digest is None:
         found.append("Code digest: not sent, so software is not ruled out.")

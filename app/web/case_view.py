@@ -18,6 +18,7 @@ from app.store import (
     docket_details,
     docket_reading,
     proposals,
+    telemetry_kept,
 )
 from app.store.blast_reading import ReachedJob
 from app.store.case_reading import CaseFinding, CaseIncident, Note, Sibling, Stopped
@@ -116,11 +117,15 @@ def _page(connection: Connection, case: DocketCase, now: datetime) -> CasePage:
     if case.gpu_id is not None:
         scored = certainty.of_gpu(connection, case.gpu_id, now, fleet)
     jobs = blast_reading.reached(connection, case)
+    about = [(case.id, case.gpu_id, case.last_alarm_id)]
+    telemetry = telemetry_kept.of_cases(connection, about).get(case.id)
     mine = proposals.of_cases(connection, [case.id]).get(case.id, ())
     panels = [_panel(one, mine) for one in mine]
     return CasePage(
         case=case,
-        evidence=evidence(case, findings, kinds, replays, scored.score if scored else None),
+        evidence=evidence(
+            case, findings, kinds, replays, scored.score if scored else None, telemetry
+        ),
         findings=findings,
         incidents=incidents,
         sureness=None if scored is None else _sureness(scored, fleet, words.ident(case.id)),

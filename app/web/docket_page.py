@@ -13,7 +13,13 @@ from starlette.requests import Request
 from app.actions import certainty
 from app.context import Context
 from app.filters import Filters, bad, read_filters
-from app.store import docket_details, docket_reading, fleet_reading, proposals
+from app.store import (
+    docket_details,
+    docket_reading,
+    fleet_reading,
+    proposals,
+    telemetry_kept,
+)
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase, DocketCounts, Key
 from app.store.fleet_reading import FleetState
@@ -156,9 +162,12 @@ def read_rows(connection: Connection, found: tuple[DocketCase, ...], now: dateti
     case_ids = [case.id for case in found]
     gpu_ids = {case.gpu_id for case in found if case.gpu_id is not None}
     fleet = certainty.false_alarms(connection)
+    details = docket_details.read(connection, case_ids, {case.job_id for case in found}, now)
+    about = [(case.id, case.gpu_id, case.last_alarm_id) for case in found]
+    details.telemetry = telemetry_kept.of_cases(connection, about)
     return docket_view.rows(
         found,
-        docket_details.read(connection, case_ids, {case.job_id for case in found}, now),
+        details,
         proposals.of_cases(connection, case_ids),
         certainty.of_gpus(connection, gpu_ids, now, fleet),
         now,

@@ -17,6 +17,7 @@ from app.web import words
 from app.web.drawings.hour_cells import Cell, hour_cells
 from app.web.drawings.p_bar import in_digits, no_bar, p_bar
 from app.web.next_step import Next, next_step
+from app.web.telemetry import statuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,15 @@ _HALF = {
 }
 
 
-def chips(case: DocketCase, kinds: Sequence[KindCount]) -> tuple[Chip, ...]:
+def chips(
+    case: DocketCase, kinds: Sequence[KindCount], telemetry: str | None = None
+) -> tuple[Chip, ...]:
     """Put the evidence of a case into chips; what was not looked at is said as well."""
     found = [_chip(case, one) for one in kinds]
+    status = telemetry or "not_collected"
     return (
         *found,
-        Chip("DCGM", "not collected", "unknown"),
+        Chip("DCGM", statuses.WORDS[status], statuses.CHIPS[status]),
         Chip("health check", "none", "unknown"),
     )
 
@@ -158,7 +162,7 @@ def rows(
         made.append(
             Row(
                 case=case,
-                chips=chips(case, kinds),
+                chips=chips(case, kinds, details.telemetry.get(case.id)),
                 sure=sure(case, score, key),
                 cells=hour_cells(cells_of(case, details, now), key),
                 other_jobs=max((one.jobs for one in kinds), default=1) - 1,

@@ -143,5 +143,5 @@ def test_one_alarm_reads_as_promised(house: House) -> None:
         assert key in finding
     assert (finding["rule"], finding["rank"], finding["resolved"]) == ("R1", 13, True)
     assert read["explanations"][0]["sets"] == [{"faulty": [13], "persistent": True}]
-    assert read["telemetry"]["state"] == "not collected"
+    assert read["telemetry"]["state"] == "not_collected"
     assert read["step"] == 30

@@ -55,7 +55,7 @@ def test_machine_and_rows_and_document(house: House) -> None:
     assert "false: a verdict is persistent: no verdicts" in text
     assert "One code digest behind several devices: not sent" in text
     assert '"mismatched_pairs": [[13, 5], [21, 13]],' in text
-    assert "DCGM telemetry is not collected in this version" in text
+    assert "DCGM not collected" in text
 
 
 def test_resume_choices_with_what_they_cost(quick: House) -> None:

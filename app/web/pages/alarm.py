@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.alarm_dossier import Dossier, read_dossier
+from app.actions.telemetry.shown import read_telemetry
 from app.context import context_of
 from app.csv_table import csv_response
 from app.errors import not_found
@@ -27,6 +28,7 @@ from app.web.alarm.verdict import verdict_of
 from app.web.drawings.step_axis import draw_labels, draw_steps
 from app.web.rendering import render
 from app.web.security import Viewer
+from app.web.telemetry.around import suspects
 from witness.rules.decision_table import TABLE_VERSION
 
 router = APIRouter(include_in_schema=False)
@@ -57,9 +59,12 @@ def alarm(request: Request, person: Viewer, alarm_id: str) -> Response:
     with context.store.reading() as connection:
         dossier = read_dossier(connection, row_id, now)
         states = _states(connection, dossier) if dossier else ()
+        telemetry = read_telemetry(connection, dossier, curves=True) if dossier else None
     if dossier is None:
         raise not_found("no alarm with this id")
-    return render(request, "alarm.html", **_values(dossier, states, now))
+    values = _values(dossier, states, now) | {"telemetry": telemetry}
+    values["suspected"] = suspects(telemetry) if telemetry else ()
+    return render(request, "alarm.html", **values)
 
 
 @router.get("/alarms/{alarm_id}/document.json")

@@ -240,7 +240,9 @@ def _notes(found: Gathered) -> list[str]:
         )
     if found.asked.by == "slice" and not any(lane.key[0] == "slice" for lane in found.lanes):
         notes.append("No elastic event in this range names a slice; lanes are jobs.")
-    notes.append("Telemetry: not collected. Bars shorter than 4 pixels are drawn 4 pixels wide.")
+    notes.append(
+        "Telemetry stands on the pages of alarms. Bars under 4 pixels are drawn 4 pixels wide."
+    )
     return notes
 
 

@@ -1,0 +1,1 @@
+"""How is telemetry put on a page?"""
