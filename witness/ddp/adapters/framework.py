@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from witness.ddp.adapters.torchrun import record_alarm
@@ -58,18 +58,19 @@ class Micro:
     place: int
     extra: Any = None
 
-    def seeded(self, module: nn.Module) -> AbstractContextManager[None]:
+    def seeded(self, devices: Iterable[torch.device]) -> AbstractContextManager[None]:
         """Draw the random numbers that its own rank drew."""
-        return seeded(module, self.step, self.rank, self.place)
+        return seeded(devices, self.step, self.rank, self.place)
 
 
 @contextmanager
-def seeded(module: nn.Module, step: int, rank: int, place: int) -> Iterator[None]:
+def seeded(devices: Iterable[torch.device], step: int, rank: int, place: int) -> Iterator[None]:
     """Draw random numbers by step, rank and the micro-batch's place in the step.
 
-    So a replay draws them again, wherever it runs. Afterwards the generators are as before.
+    So a replay draws them again, wherever it runs. Afterwards the generators of the CPU and of
+    `devices` are as before.
     """
-    with untouched({param.device for param in module.parameters()}):
+    with untouched(devices):
         seed_all(place, step, rank)
         yield
 

@@ -87,6 +87,7 @@ class SilentWitness(TrainerCallback):
             scaler=self._trainer.accelerator.scaler,
             **self._options,
         )
+        self._devices = {param.device for param in self.guard.work.params}
         stop_on(self.guard.check_loaded())
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -137,7 +138,7 @@ class SilentWitness(TrainerCallback):
         if self._rebuild is None:
             return self._training_step(model, inputs, items)
         rank = self._trainer.accelerator.process_index
-        with seeded(model, self.guard.step, rank, len(self._losses)):
+        with seeded(self._devices, self.guard.step, rank, len(self._losses)):
             return self._training_step(model, inputs, items)
 
     def _see_backward(self, loss: Tensor, **options: Any) -> None:
@@ -150,7 +151,7 @@ class SilentWitness(TrainerCallback):
 
     def _compute_loss(self, module: nn.Module, micro: Micro) -> Tensor:
         """Run the Trainer's own training step on another rank's micro-batch, without backward."""
-        with micro.seeded(module), self._capturing() as captured:
+        with micro.seeded(self._devices), self._capturing() as captured:
             self._training_step(module, micro.batch, micro.extra)
         return captured[0]
 

@@ -89,6 +89,7 @@ class SilentWitness(Callback):
             **self._options,
         )
         self.guard.work.scale = None  # Lightning shows the loss after scaling: so does our replay
+        self._devices = {param.device for param in self.guard.work.params}
         stop_on(self.guard.check_loaded())
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -107,7 +108,8 @@ class SilentWitness(Callback):
         self._places.append(batch_idx)
         self._fetched += 1
         if self._rebuild is not None:
-            mine = seeded(pl_module, self.guard.step, trainer.global_rank, len(self._losses))
+            place, rank = len(self._losses), trainer.global_rank
+            mine = seeded(self._devices, self.guard.step, rank, place)
             self._forward.enter_context(mine)
 
     def on_before_backward(
@@ -192,7 +194,7 @@ class SilentWitness(Callback):
         takes_index = len(inspect.signature(module.training_step).parameters) > 1
         given = (batch, micro.extra) if takes_index else (batch,)
         with (
-            micro.seeded(module),
+            micro.seeded(self._devices),
             _quiet(module),
             trainer.precision_plugin.train_step_context(),
         ):
