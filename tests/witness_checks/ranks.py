@@ -91,7 +91,6 @@ def left_behind(inner: torch.nn.Module, optimizer: torch.optim.Optimizer) -> str
         (f"momentum {place}", held["momentum_buffer"])
         for place, held in enumerate(optimizer.state.values())
     ]
-    assert state
     for name, tensor in [*inner.named_parameters(), *inner.named_buffers(), *state]:
         found.update(name.encode())
         found.update(tensor.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())

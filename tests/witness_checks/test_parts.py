@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import random
 
 import numpy as np
@@ -89,6 +91,22 @@ def test_a_replay_can_begin_with_another_ranks_buffers() -> None:
         assert holder(torch.ones(1)).item() == 6.0
         assert holder.other.shared.tolist() == [6.0, 6.0]  # type: ignore[operator]
     assert holder(torch.ones(1)).item() == 3.0
+
+
+def test_a_copy_and_a_saved_module_go_their_own_way() -> None:
+    holder = Holder()
+    buffers = StepBuffers(holder)
+    stepped(holder, buffers)
+    buffers.remember()
+    file = io.BytesIO()
+    torch.save(holder, file)
+    file.seek(0)
+    for other in (copy.deepcopy(holder), torch.load(file, weights_only=False)):
+        other(torch.ones(1))
+        assert other.written.tolist() == [2.0, 2.0]
+    holder(torch.ones(1))
+    assert [value.tolist() for value in buffers.values() if value is not None][1] == [1.0, 1.0]
+    assert holder.written.tolist() == [2.0, 2.0]
 
 
 def draws() -> tuple[float, float, float]:

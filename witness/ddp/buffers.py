@@ -46,9 +46,8 @@ class StepBuffers:
         self._holders: list[nn.Module] | None = None
         self._kept: list[_Kept] = []
         self._due = True
-        # Not for the compiler to trace: it copies, and only once a step.
-        hook: Any = torch.compiler.disable(self._before_forward)  # type: ignore[no-untyped-call]
-        module.register_forward_pre_hook(hook)
+        # A method, so that a copy of the module watches itself, and a saved module can be loaded.
+        module.register_forward_pre_hook(self._before_forward)
 
     def remember(self) -> None:
         """Copy the buffers when the next forward begins."""
@@ -115,6 +114,8 @@ class StepBuffers:
                     copies[key] = value.detach().to(device, copy=True)
                 module._buffers[name] = copies[key]
 
+    # Not for the compiler to trace: it copies, and only once a step.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _before_forward(self, module: nn.Module, args: Any) -> None:
         self._take()
 
