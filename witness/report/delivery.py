@@ -152,7 +152,6 @@ class Delivery:
                 self._health.failed("keeping within memory", "dropped documents", shed)
         except Exception as error:
             self._health.failed(f"writing a document of kind {entry.kind}", error)
-            self._outbox.settle(entry, "unwritable")
 
     def _tick(self) -> None:
         self._on_tick()

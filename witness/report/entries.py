@@ -33,10 +33,18 @@ class Entry:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def line(self) -> bytes | None:
-        """Give the line, made now if need be; None where only the file has it."""
+        """Give the line, made now if need be; None where only the file has it.
+
+        Raises what `build` raises, to the first who asks; the entry is gone then.
+        """
         with self._lock:
             if self._line is None and self.build is not None:
-                self._line, self.build = self.build(), None
+                build, self.build = self.build, None
+                try:
+                    self._line = build()
+                except Exception:
+                    self.gone = "unwritable"
+                    raise
                 self.size = len(self._line)
             return self._line
 

@@ -166,7 +166,7 @@ class Poster:
                 break
             chosen.append(entry)
             size += entry.size
-        missing = [entry for entry in chosen if self._line(entry) is None]
+        missing = [entry for entry in chosen if self._line(entry) is None and entry.gone is None]
         if missing:
             self._load(missing)
         ready = [(entry, self._line(entry)) for entry in chosen]
@@ -182,7 +182,6 @@ class Poster:
             return entry.line()
         except Exception as error:
             self._health.failed(f"writing a document of kind {entry.kind}", error)
-            self._outbox.settle(entry, "unwritable")
             return None
 
     def _posted(self, lines: list[bytes]) -> tuple[Meaning, float | None]:

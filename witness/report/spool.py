@@ -73,7 +73,8 @@ class Spool:
         if entry.gone is not None or entry.path is not None:
             return
         line = entry.line()
-        assert line is not None
+        if line is None:  # it could not be made, which the poster found out and counted
+            return
         if not self._make_room(entry):
             entry.gone = "dropped"
             self._health.failed("keeping the spool within its limits", f"a new {entry.kind}")
