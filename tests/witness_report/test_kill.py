@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -116,7 +117,12 @@ def test_processes_that_take_over_one_spool_at_once_send_each_document_once(
         for step in range(5):
             gone.alarm(alarm(10 * number + step + 100))
         gone.close()
-    with HostileServer(accepting) as server:
+
+    def slowly(line: socket.socket, body: bytes) -> None:
+        time.sleep(2)  # so that all of them are there while one sends
+        accepting(line, body)
+
+    with HostileServer(slowly) as server:
         environ = {**os.environ, "WITNESS_URL": server.url}
         command = [sys.executable, "-m", "witness.report", "send", str(spool)]
         running = [

@@ -124,6 +124,28 @@ def test_an_orphan_of_a_dead_process_does_not_keep_its_spool(
         os.kill(orphan, signal.SIGKILL)
 
 
+def test_a_spool_of_a_living_process_is_left_alone_until_that_one_is_dead(
+    root: Path, make: Making, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    body = ALARM + "print('spooled', flush=True)\ntime.sleep(60)"
+    text = SCRIPT.replace("EARLY", "").replace("BODY", body)
+    command = [sys.executable, "-c", text, "", str(spool)]
+    with (
+        HostileServer(accepting) as server,
+        subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) as living,
+    ):
+        assert living.stdout is not None
+        assert living.stdout.readline() == b"spooled\n"
+        reporter = make(server.url, options={"adopt_every_s": 0.1, "beat_s": 1.0})
+        time.sleep(0.6)
+        assert server.bodies == []
+        assert len(spooled(spool)) == 1
+        living.kill()
+        until(lambda: reporter.status().get("posted") == 1, "what it left is posted")
+        assert len(server.documents()) == 1
+
+
 def _killed(root: Path, text: str, spool: Path) -> str:
     """Run a script that kills itself; give the first line of its output."""
     with subprocess.Popen(

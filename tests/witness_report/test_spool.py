@@ -16,9 +16,11 @@ import pytest
 
 from tests.witness_report.conftest import Making, alarm, rows, spooled, until
 from tests.witness_report.hostile import HostileServer, accepting, answer
-from witness.report import Reporter
+from witness.report import Reporter, claims
+from witness.report.entries import Entry, Outbox
+from witness.report.health import Health
 from witness.report.settings import default_spool
-from witness.report.spool import Limits
+from witness.report.spool import Limits, Spool
 
 
 def _kinds(folder: Path) -> list[str]:
@@ -63,7 +65,7 @@ def test_a_disk_that_fails_costs_durability_and_not_the_report(
         reporter.rank_map(rows(), 3)
         reporter.alarm(alarm())
         until(lambda: reporter.status().get("posted") == 2, "it is posted from memory")
-        assert [one["kind"] for one in server.documents()] == ["rank_map", "alarm"]
+        assert {one["kind"] for one in server.documents()} == {"rank_map", "alarm"}
     assert "writing to the spool" in reporter.status()["failures"]
     assert spooled(tmp_path / "spool") == []
 
@@ -197,6 +199,7 @@ def test_what_a_long_outage_left_is_sent_in_batches_and_nothing_waits_for_it(
         assert second.alarm(alarm())
         until(lambda: second.status().get("posted") == 601, "everything is posted", 30)
         until(lambda: spooled(tmp_path / "spool") == [], "everything is removed", 30)
+        until(lambda: len(list((tmp_path / "spool").iterdir())) <= 1, "its folder is removed")
         assert max(len(body.splitlines()) for body in server.bodies) <= 500
         second.close()
     assert list((tmp_path / "spool").iterdir()) == []
@@ -216,6 +219,37 @@ def test_an_end_in_the_middle_of_adopting_leaves_the_rest_for_the_next(
         third.close()
         steps = {one["first_step"] for one in server.documents()}
     assert steps == set(range(1, 251))
+
+
+def test_a_folder_stays_claimed_until_the_last_of_its_files_was_looked_at(
+    make: Making, tmp_path: Path
+) -> None:
+    first = make(None)
+    for step in range(150, 0, -1):
+        first.passed("ring", step, gpus=3)
+    first.close(30)
+    (folder,) = (tmp_path / "spool").iterdir()
+    spool = Spool(tmp_path / "spool", Limits(), Health())
+    steps = spool.adopting()
+    found = next(steps)
+    assert len(found) == 100
+    for entry in found:
+        spool.remove(entry)
+    assert claims.take(folder) is None
+    rest = [entry for step in steps for entry in step]
+    assert len(rest) == 50
+    for entry in rest:
+        spool.remove(entry)
+    assert not folder.exists()
+
+
+def test_what_is_settled_does_not_pile_up_in_memory() -> None:
+    outbox = Outbox()
+    for order in range(10_000):
+        entry = Entry("passes", order)
+        outbox.add([entry])
+        outbox.settle(entry, "accepted")
+    assert len(outbox._entries) <= 2 * 100 + 1
 
 
 def test_a_document_that_cannot_be_written_stops_nothing(make: Making) -> None:
