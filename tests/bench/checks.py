@@ -33,6 +33,7 @@ from witness.simulate.model import Batch, Job, Shape
 FLOOR = "plain DDP step"
 # Ranks, model, rounds, rounds of a quick run.
 SETTINGS = (
+    (2, Shape(width=256, blocks=6, heads=4, vocabulary=512, length=64, batch=4), 30, 3),
     (2, Shape(width=192, blocks=4, heads=4, vocabulary=256, length=32, batch=2), 40, 15),
     (8, Shape(width=64, blocks=2, heads=2, vocabulary=64, length=16, batch=2), 40, 10),
 )
@@ -54,7 +55,7 @@ def measure(report: Report, folder: Path, quick: bool) -> None:
             judged = name in AIMED
             report.add(
                 "checks",
-                f"{ranks} ranks: {name}",
+                f"{ranks} ranks, {size / 1e6:.2f} M: {name}",
                 f"{seconds * 1000:.1f} ms, wall x {wall:.2f}",
                 FLOOR,
                 ratio,
