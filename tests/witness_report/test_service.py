@@ -20,10 +20,11 @@ def test_every_kind_lands_and_reads_as_meant(
     reporter.checkpoint(20, tmp_path / "20", {"last_audit_pass": 20})
     assert reporter.alarm(alarm())
     reporter.replays(30, 1, [0, 2], 20, 20)
+    reporter.elastic_event("slice_down", slice=2, step=30)
     reporter.close(5)
     assert spooled(tmp_path / "spool") == []
     assert reporter.status()["failures"] == {}
-    assert reporter.status()["posted"] == 6
+    assert reporter.status()["posted"] == 7
 
     (found,) = service.alarms(job)
     assert (found["step"], found["attempt"], found["map_state"]) == (30, 1, "own")

@@ -205,6 +205,13 @@ class Reporter:
             self._say("elastic_event", lambda: said)
 
     @never_raises()
+    def elastic_event(self, event: str, /, **fields: Any) -> None:
+        """Report one event of an elastic job on rank 0, with the fields that belong to it."""
+        if self.rank == 0:
+            said = wire.elastic_event(self.envelope, event, **fields)
+            self._say("elastic_event", lambda: said)
+
+    @never_raises()
     def close(self, timeout_s: float = 2.0) -> None:
         """Write and send what is left, within `timeout_s`; what is not sent stays in the spool.
 
