@@ -42,7 +42,7 @@ class NotBuilt(Exception):
 def cache_folder() -> Path:
     """Give the folder of compiled libraries: WITNESS_CACHE, or one in the user's cache folder."""
     if named := os.environ.get("WITNESS_CACHE"):
-        return Path(named)
+        return Path(named).expanduser()
     above = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(above).expanduser() / "silent-witness"
 
