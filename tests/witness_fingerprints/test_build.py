@@ -178,10 +178,12 @@ def test_what_another_user_owns_is_not_loaded(cache: Path, monkeypatch: pytest.M
 def test_where_no_folder_can_be_made_the_library_is_this_process_s_own(
     place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     monkeypatch.setenv("WITNESS_CACHE", place)
     assert works(build.load(works))
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_a_home_that_is_unknown_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
