@@ -125,6 +125,10 @@ bench: venv system ## Measure speed and memory, as ratios within one run
 fault-table: venv ## Run every published fault on gloo processes and write docs/fault-table.md
 	@exec $(BIN)/python -m witness.simulate --table --write docs/fault-table.md $(ARGS)
 
+.PHONY: campaign
+campaign: venv ## Inject a thousand faults, train 20,000 audited steps without one, write docs/campaign.md
+	@exec $(BIN)/python -m witness.simulate.campaign --faults 1000 --clean 20000 --write docs/campaign.md $(ARGS)
+
 .PHONY: format
 format: venv ## Put the Python files and the table of settings into their one form
 	$(BIN)/ruff check --quiet --fix-only .

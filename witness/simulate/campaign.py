@@ -22,6 +22,23 @@ from witness.simulate.judging import Judgement, judge
 from witness.simulate.model import Job, Shape
 
 NODES = (3, 4, 5, 6)
+INTRODUCTION = """# What the checks find, and whom they accuse
+
+Faults are drawn from a seed and injected into real gloo processes that train a small transformer,
+on 3, 4, 5 and 6 nodes of one rank, with audits and weight checks every second step. Every alarm is
+judged as the service judges it, by the findings and cautions of the decision table.
+
+- **named right**: the alarm names faulty ranks and nobody else; *partly* where it leaves one out.
+- **ambiguous**: it settles nothing and says so. Two faults of one ring belong here by nature: with
+  three or four nodes nobody can tell them apart.
+- **solved exactly**: the one smallest explanation of all comparisons, further audits included, is
+  exactly the faulty ranks. One fault that fires once leaves two explanations, which the third rank
+  then settles, so it counts as named and not as solved.
+- **accused**: a healthy rank is named without reservation. This must not happen.
+
+Three kinds lie outside what the three checks promise. Errors inside the all-reduce have a check of
+their own, which is off by default.
+"""
 CHUNK_S = 1800.0
 
 
@@ -112,7 +129,7 @@ def _report(options: argparse.Namespace) -> tuple[str, bool]:
     started = time.monotonic()
     command = f"python -m witness.simulate.campaign --faults {options.faults}"
     command += f" --clean {options.clean} --seed {options.seed}"
-    said, failed = [f"`{command}`\n"], False
+    said, failed = [INTRODUCTION, f"`{command}`\n"], False
     if options.faults:
         results = campaign(options.faults, options.seed)
         accused = [one for one in results if one.judgement.outcome == "accused"]
