@@ -26,6 +26,7 @@ from app.api import jobs as jobs_api
 from app.api import offenders as offenders_api
 from app.api import proposals as proposals_api
 from app.api import resume_floor as resume_floor_api
+from app.api import telemetry as telemetry_api
 from app.cluster import registry
 from app.config import Settings
 from app.context import Context
@@ -50,6 +51,7 @@ from app.web.pages import (
     settings_people,
     settings_tokens,
     sign_in,
+    telemetry,
     timeline,
     triage,
 )
@@ -78,6 +80,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     timeline.router,
     devices.router,
+    telemetry.router,
     audit.router,
     settings.router,
     settings_tokens.router,
@@ -87,6 +90,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     resume_floor_api.router,
     cases_api.router,
     devices_api.router,
+    telemetry_api.router,
     offenders_api.router,
     decision_table_api.router,
     jobs_api.router,

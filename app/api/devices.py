@@ -93,7 +93,7 @@ def gpu(request: Request, by: Reading, uuid: str) -> Response:
     """Give one GPU by any spelling of its UUID, an unambiguous beginning, or its id here."""
     now = context_of(request).now()
     with context_of(request).store.reading() as connection:
-        answer = _gpu_json(connection, _gpu_id(connection, uuid), by, now)
+        answer = _gpu_json(connection, gpu_id_of(connection, uuid), by, now)
     return StrictJSON(answer, headers={"Cache-Control": "no-store"})
 
 
@@ -107,7 +107,8 @@ def _node_of(connection: Connection, text: str, by: Sender) -> Node:
     return found
 
 
-def _gpu_id(connection: Connection, text: str) -> int:
+def gpu_id_of(connection: Connection, text: str) -> int:
+    """Find the one GPU that a spelling, a beginning or an id means."""
     found = find_gpus(connection, text)
     if len(found) > 1:
         raise not_found(f"more than one GPU whose UUID begins like this: {len(found)} are known")

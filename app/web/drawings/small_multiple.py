@@ -26,17 +26,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One field over one time, seconds since 1970; `gaps` are where the suspect has no sample."""
+    """One field over one time, seconds since 1970.
+
+    `suspect_from` None: no suspect window. `gaps` are where this GPU has no reading, `odd` where
+    its samples are infinite.
+    """
 
     key: str
     title: str
     described: str
     start: float
     end: float
-    suspect_from: float
-    alarm: float
+    suspect_from: float | None
+    alarms: Sequence[float]
     lines: Sequence[Line]
     gaps: Sequence[tuple[float, float]]
+    odd: Sequence[float]
     low: str
     high: str
 
@@ -54,7 +59,7 @@ def bounds(lines: Iterable[Line]) -> tuple[float, float]:
 
 
 def draw(picture: Picture) -> Markup:
-    """Draw it: neighbours thin and grey, the suspect on top, window shaded, gaps hatched."""
+    """Draw it: neighbours thin and grey, the GPU itself on top, window shaded, gaps hatched."""
     low, high = bounds(picture.lines)
     drawing = Drawing(WIDTH, HEIGHT)
 
@@ -65,20 +70,28 @@ def draw(picture: Picture) -> Markup:
     def y(value: float) -> float:
         return BASE - (value - low) / (high - low) * (BASE - TOP)
 
-    begun, alarm = x(picture.suspect_from), x(picture.alarm)
-    drawing.rect(begun, TOP - 4, alarm - begun, BASE - TOP + 8, "f-band")
+    if picture.suspect_from is not None and picture.alarms:
+        begun, alarm = x(picture.suspect_from), x(picture.alarms[0])
+        drawing.rect(begun, TOP - 4, alarm - begun, BASE - TOP + 8, "f-band")
     for first, last in picture.gaps:
-        drawing.rect(x(first), TOP - 4, x(last) - x(first), BASE - TOP + 8, "f-hatch")
+        width = max(x(last) - x(first), 1.5)
+        drawing.rect(x(first), TOP - 4, width, BASE - TOP + 8, "f-hatch")
     drawing.line(LEFT, BASE + 4, RIGHT, BASE + 4, "s-line")
     for line in picture.lines:
         cls = "s-sus w2 f-clear" if line.is_suspect else "s-edge f-clear"
         for stretch in line.stretches:
             d = _path([(x(time), y(value)) for time, value in thinned(stretch, picture)])
             drawing.path(d, cls)
-    drawing.path(f"M{n(alarm)} {n(TOP - 8)}V{n(BASE + 4)}", "s-ink", stroke_dasharray="2 2")
+    for at in picture.odd:
+        drawing.text(x(at), TOP + 4, "∞", "tiny mid")
+    for at in picture.alarms:
+        drawing.path(f"M{n(x(at))} {n(TOP - 8)}V{n(BASE + 4)}", "s-ink", stroke_dasharray="2 2")
     drawing.text(LEFT, 9, picture.high, "tiny")
     drawing.text(LEFT, HEIGHT - 4, picture.low, "tiny")
-    drawing.text(min(alarm, RIGHT - 2), HEIGHT - 4, "alarm", "tiny rgt")
+    if picture.alarms:
+        last = max(picture.alarms)
+        word = "alarm" if len(picture.alarms) == 1 else "alarms"
+        drawing.text(max(min(x(last), RIGHT - 2), LEFT + 90), HEIGHT - 4, word, "tiny rgt")
     return drawing.finish(picture.key, picture.title, picture.described, fluid=True)
 
 

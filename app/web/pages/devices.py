@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from app.actions.telemetry.on_demand import read_range
 from app.context import context_of
 from app.errors import not_found
 from app.filters import Filters, bad, read_filters
@@ -20,6 +21,7 @@ from app.web import device_view, words
 from app.web.addresses import read_id
 from app.web.rendering import render
 from app.web.security import Viewer
+from app.web.telemetry.on_gpu import read_on_gpu
 from app.web.timeline import naming
 from app.web.timeline.asked import around
 
@@ -67,6 +69,7 @@ def node(request: Request, person: Viewer, node_id: str) -> Response:
 def gpu(request: Request, person: Viewer, gpu_id: str) -> Response:
     """Show one GPU; another spelling of its UUID leads to the address by id."""
     context = context_of(request)
+    span = read_range(request.query_params.multi_items(), context.now())
     with context.store.reading() as connection:
         row_id = _gpu_id(connection, gpu_id)
         if ids.show(row_id) != gpu_id:
@@ -79,7 +82,8 @@ def gpu(request: Request, person: Viewer, gpu_id: str) -> Response:
             _zone(request),
             context.settings.recurrence_days,
         )
-    return render(request, "gpu.html", view=shown, naming=naming, around=around)
+        tele = read_on_gpu(connection, shown.gpu, span)
+    return render(request, "gpu.html", view=shown, naming=naming, around=around, tele=tele)
 
 
 def _gpu_id(connection: Connection, text: str) -> int:

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
-
-from app.actions.telemetry.shown import Curve, Panel, Shown, Telemetry
-from app.web import words
-from app.web.drawings.small_multiple import Line, Picture, bounds, draw
+from app.actions.telemetry.shown import Panel, Shown, Telemetry
+from app.web.telemetry.panels import Drawn, Span, dropped, lay_out, readings_between, spread
 from app.web.telemetry.statuses import WORDS
-from witness.rules.cleaning import clean
-from witness.rules.dcgm_fields import BY_ID
-from witness.rules.merging import MISSED
+from witness.rules.cleaning import Clean
+from witness.rules.dcgm_fields import BY_ID, Field
 from witness.rules.observations import Window
-from witness.rules.samples import Series, scrape_interval
 
 OBSERVED = 12
 _WHEN = {
@@ -27,17 +21,6 @@ _WHEN = {
     "standing": "already there before the first sample",
     "unknown": "time not known",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One small multiple, and the same as a row of numbers."""
-
-    title: str
-    picture: Markup
-    risen: bool
-    meaning: str
-    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,76 +86,14 @@ def _missing(missing: Sequence[dict[str, Any]]) -> tuple[tuple[str, tuple[str, .
 
 
 def _drawn(panel: Panel, times: Window, key: str) -> Drawn:
-    interval = scrape_interval(one.series for one in panel.curves)
-    lines = [_line(one, interval) for one in panel.curves]
-    own = [one.series for one in panel.curves if one.role == "suspect"]
-    low, high = bounds(lines)
-    unit = panel.field.unit
-    title = panel.field.title + "".join(f", {name} {value}" for name, value in panel.part)
-    picture = Picture(
-        key=key,
-        title=title,
-        described=f"From {_number(low, unit)} to {_number(high, unit)}; the suspect against "
-        f"{words.count(len(panel.curves) - len(own), 'other GPU')}.",
-        start=times.start,
-        end=times.end,
-        suspect_from=times.suspect_from,
-        alarm=times.alarm,
-        lines=lines,
-        gaps=_gaps(own, times, interval),
-        low=_number(low, unit),
-        high=_number(high, unit),
-    )
-    return Drawn(
-        title, draw(picture), panel.risen, panel.field.meaning.shows, _cells(own, times, unit)
-    )
+    span = Span(times.start, times.end, times.suspect_from, (times.alarm,))
 
+    def cells(field: Field, own: Sequence[Clean]) -> tuple[str, ...]:
+        spans = (
+            (times.start, times.suspect_from),
+            (times.suspect_from, times.until),
+            (times.until, times.end),
+        )
+        return (*(spread(readings_between(own, *one), field.unit) for one in spans), dropped(own))
 
-def _line(curve: Curve, interval: float | None) -> Line:
-    """Cut one GPU's readings at its gaps; samples that are no readings are left out."""
-    cleaned = clean(curve.series, interval)
-    stretches: list[list[tuple[float, float]]] = []
-    last: float | None = None
-    for time, value in zip(cleaned.times, cleaned.values, strict=True):
-        if last is None or (interval and time - last > MISSED * interval):
-            stretches.append([])
-        stretches[-1].append((time, value))
-        last = time
-    return Line(stretches, curve.role == "suspect")
-
-
-def _gaps(
-    own: Sequence[Series], times: Window, interval: float | None
-) -> list[tuple[float, float]]:
-    """List where the suspect has no sample although one was due."""
-    if not interval:
-        return []
-    seen = sorted({time for one in own for time in one.times if times.start <= time <= times.end})
-    edges = [times.start, *seen, times.end]
-    longest = 2 * MISSED * interval
-    return [(a, b) for a, b in pairwise(edges) if b - a > longest]
-
-
-def _cells(own: Sequence[Series], times: Window, unit: str) -> tuple[str, ...]:
-    """Give the suspect's median before, and its lowest and highest in the window and after it."""
-    samples = [one for series in own for one in zip(series.times, series.values, strict=True)]
-    spans = (
-        (times.start, times.suspect_from),
-        (times.suspect_from, times.until),
-        (times.until, times.end),
-    )
-    cells = []
-    for first, last in spans:
-        values = sorted(value for time, value in samples if first <= time < last)
-        if not values:
-            cells.append("no sample")
-        elif values[0] == values[-1]:
-            cells.append(_number(values[0], unit))
-        else:
-            cells.append(f"{_number(values[0], unit)} to {_number(values[-1], unit)}")
-    return tuple(cells)
-
-
-def _number(value: float, unit: str) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.3g}"
-    return f"{text} {unit}".strip()
+    return lay_out(panel, span, key, cells)
