@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 import pytest
 
-from app.store import ids, telemetry_queue, tokens
+from app.store import ids, tokens
 from app.web.words import ident
 from tests.actions.service import BEARER, Person, Service
 from tests.pages_alarm import documents as d
@@ -79,11 +79,11 @@ def test_a_person_asks_for_a_time_and_sees_what_came(
     assert rounds(service) == 8
     page = person.get(PAGE + QUERY)
     shown = words(page)
-    assert "this GPU and 7 others : Done." in shown.replace("others:", "others :")
+    assert "this GPU and 7 others: Done." in shown
     assert "this GPU against 7 other GPUs" in page
     assert "f-hatch" in page.split('id="tele"')[1]
     assert "rose by 2" in shown
-    assert "73 °C" in shown or "73 C" in shown
+    assert "73 °C" in shown
     assert not GREEN.search(shown)
 
 
@@ -94,26 +94,20 @@ def test_a_repeat_queues_nothing_and_writes_nothing(
     post_job(service)
     person = service.person("operator")
     press(person)
-    first = service.audit()["telemetry_asked"].id
+    first = service.audit()["telemetry_asked"]
     assert "was asked for before; nothing was queued" in press(person)
-    assert service.audit()["telemetry_asked"].id == first
+    assert service.audit()["telemetry_asked"] == first
 
 
 def test_the_page_tells_what_was_read_for_each_alarm(
     serve: Callable[..., Service], prometheus: Prometheus
 ) -> None:
-    prometheus.write(
-        [
-            (labels(SBE, rank), every(lambda s, rank=rank: 9.0 if rank == 13 and s > -20 else 0.0))
-            for rank in range(8, 16)
-        ]
-    )
+    prometheus.write([(labels(SBE, rank), every(lambda _: 0.0)) for rank in range(8, 13)])
+    prometheus.write([(labels(SBE, 13), every(lambda since: 9.0 if since > -20 else 0.0))])
     service = serve({"url": prometheus.url})
     alarm = post_job(service)
     person = service.person("viewer")
-    assert "No telemetry was read of this GPU for any alarm. That clears nothing." in words(
-        person.get(PAGE)
-    )
+    assert "No telemetry was read of this GPU for any alarm." in words(person.get(PAGE))
     rounds(service)
     around = f"?from={at(ALARM_AT - 1_800)}&to={at(ALARM_AT + 300)}"
     page = person.get(PAGE + around)
@@ -211,7 +205,7 @@ def test_people_cannot_fill_the_queue(
     post_job(service)
     person = service.person("operator")
     press(person)
-    more = {"from": at(DAY_BEFORE - 7_200), "to": at(DAY_BEFORE - 3_600)}
+    more = {"from": at(DAY_BEFORE - 7_200), "to": RANGE["from"]}
     assert "are the most to wait" in press(person, **more)
     answer = httpx2.post(f"{service.url}/api/v1{PAGE}/telemetry", json=more, headers=BEARER)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
@@ -231,9 +225,8 @@ def test_a_program_asks_and_reads_json_and_csv(
     found = service.read(f"/gpus/{d.gpu(13)}/telemetry", **RANGE)
     assert [one["state"] for one in found["windows"]] == ["done"]
     assert (found["windows"][0]["source"], found["windows"][0]["level"]) == ("alpine/1", "basic")
-    by_field = {one["field"]: one for one in found["series"]}
-    assert {one["field_id"] for one in found["series"]} == {150, 310}
-    sbe = next(one for one in by_field.values() if one["field_id"] == 310)
+    _, sbe = sorted(found["series"], key=lambda one: int(one["field_id"]))
+    assert sbe["field_id"] == 310
     assert len(sbe["times"]) == len(sbe["values"]) == 221
     assert sbe["times"][0] == DAY_BEFORE
     assert sbe["rise"] == 2.0
@@ -252,12 +245,9 @@ def test_overlapping_windows_are_one_line(
     service = serve({"url": prometheus.url})
     post_job(service)
     person = service.person("operator")
-    press(person)
-    rounds(service)
-    press(person, **{"from": RANGE["from"], "to": at(DAY_BEFORE + 7_200)})
-    rounds(service)
-    press(person, **{"from": at(DAY_BEFORE + 1_800), "to": at(DAY_BEFORE + 9_000)})
-    rounds(service)
+    for first, last in ((0, 3_600), (0, 7_200), (1_800, 9_000)):
+        press(person, **{"from": at(DAY_BEFORE + first), "to": at(DAY_BEFORE + last)})
+        rounds(service)
     found = service.read(
         f"/gpus/{d.gpu(13)}/telemetry", **{"from": RANGE["from"], "to": at(DAY_BEFORE + 9_000)}
     )
@@ -298,12 +288,11 @@ def test_a_window_of_an_alarm_can_be_asked_for_by_hand_as_well(
     service = serve({"url": prometheus.url})
     post_job(service)
     rounds(service)
-    with service.context.store.reading() as connection:
-        start = datetime.fromtimestamp(ALARM_AT, UTC) - timedelta(hours=1)
-        gpu = ids.derive("gpu", d.gpu(13))
-        (known,) = telemetry_queue.of_gpu(connection, gpu, start, start, 10)
+    (known,) = service.read(
+        f"/gpus/{d.gpu(13)}/telemetry", **{"from": at(ALARM_AT - 60), "to": at(ALARM_AT)}
+    )["windows"]
     person = service.person("operator")
-    span = {"from": at(known.start.timestamp()), "to": at(known.end.timestamp())}
+    span = {"from": known["from"], "to": known["to"]}
     assert "Asked for this GPU" in press(person, **span)
     assert rounds(service) == 0
     assert "the source has no samples of this GPU" in person.get(

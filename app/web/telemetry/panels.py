@@ -49,14 +49,14 @@ def lay_out(panel: Panel, span: Span, key: str, cells: Cells) -> Drawn:
     cleaned = [(one, clean(one.series, interval)) for one in panel.curves]
     own = [one for curve, one in cleaned if curve.role == "suspect"]
     lines = [_line(curve, one) for curve, one in cleaned]
-    low, high = bounds(lines)
     unit = panel.field.unit
     title = panel.field.title + "".join(f", {name} {value}" for name, value in panel.part)
+    ends = _ends(lines, unit)
     others = words.count(len(panel.curves) - len(own), "other GPU")
     picture = Picture(
         key=key,
         title=title,
-        described=f"From {number(low, unit)} to {number(high, unit)}; this GPU against {others}.",
+        described=f"{' to '.join(filter(None, ends))}; this GPU against {others}.",
         start=span.start,
         end=span.end,
         suspect_from=span.suspect_from,
@@ -64,11 +64,22 @@ def lay_out(panel: Panel, span: Span, key: str, cells: Cells) -> Drawn:
         lines=lines,
         gaps=_gaps(own, span, interval),
         odd=[mark.first for one in own for mark in one.marks if mark.kind == "infinite"],
-        low=number(low, unit),
-        high=number(high, unit),
+        low=ends[0],
+        high=ends[1],
     )
     meaning = panel.field.meaning.shows
     return Drawn(title, draw(picture), panel.risen, meaning, cells(panel.field, own))
+
+
+def _ends(lines: Sequence[Line], unit: str) -> tuple[str, str]:
+    """Write the lowest and the highest value; one alone where nothing moved."""
+    low, high = bounds(lines)
+    values = {value for line in lines for one in line.stretches for _, value in one}
+    if not values:
+        return "no reading", ""
+    if len(values) == 1:
+        return "", f"{number(values.pop(), unit)} throughout"
+    return number(low, unit), number(high, unit)
 
 
 def _line(curve: Curve, cleaned: Clean) -> Line:
