@@ -66,7 +66,8 @@ def plan(dossier: Dossier) -> Plan:
 
 def doubted(dossier: Dossier) -> list[str]:
     """List the GPUs in doubt: those named, else those compared, else all of the job's nodes."""
-    named = [one.gpu_uuid for one in dossier.findings if one.gpu_form == "full"]
+    # A short id that intake could complete is as good as a whole one.
+    named = [_whole(one.gpu_uuid) for one in dossier.findings]
     if any(named):
         return list(dict.fromkeys(uuid for uuid in named if uuid))
     ranks = sorted({rank for pair in dossier.alarm.mismatched_pairs for rank in pair})
@@ -112,13 +113,14 @@ def _suspect(topology: Topology | None, uuid: str) -> Suspect:
 
 def _uuids(topology: Topology | None, ranks: Iterable[int]) -> Sequence[str]:
     """Give the whole UUIDs of ranks; a short one could be any of a batch."""
-    found = []
-    for rank in ranks:
-        place = topology.place(rank) if topology else None
-        known = gpu_uuid(place.gpu_uuid) if place and place.gpu_uuid else None
-        if known is not None and known.form == "full" and known.canonical:
-            found.append(known.canonical)
-    return found
+    places = (topology.place(rank) if topology else None for rank in ranks)
+    found = (_whole(place.gpu_uuid) if place else None for place in places)
+    return [uuid for uuid in found if uuid is not None]
+
+
+def _whole(text: str | None) -> str | None:
+    known = gpu_uuid(text)
+    return known.canonical if known.form == "full" else None
 
 
 def _on_grid(start: float, end: float) -> tuple[datetime, datetime]:
