@@ -74,6 +74,13 @@ def test_one_bad_copy_of_the_reduced_gradient_stops_all(found: list[dict[str, An
     assert findings(read_alarm(alarm))[0].rule == "G1"
 
 
+def test_one_bad_copy_is_no_overflow_that_a_scaler_may_skip(found: list[dict[str, Any]]) -> None:
+    alarm, same = found[0]["copy, scaled"]
+    assert [found[rank]["copy, scaled"] for rank in range(RANKS)] == [(alarm, True)] * RANKS
+    assert same
+    assert (alarm["check"], alarm["reduced_nonfinite"]) == ("reduced gradient", [2])
+
+
 def test_a_nan_names_its_rank_with_and_without_audits(found: list[dict[str, Any]]) -> None:
     for alarm in found[0]["nan"]:
         assert (alarm["check"], alarm["step"], alarm["nonfinite"]) == ("compute", 1, [1])

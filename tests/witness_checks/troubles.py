@@ -150,13 +150,13 @@ def third_fails(faulty: int) -> Any:
     return guard.update(loss * (2 if dist.get_rank() == faulty else 1))
 
 
-def only_one_reduced_copy_is_bad(rank: int) -> Any:
+def only_one_reduced_copy_is_bad(rank: int, scaler: Any = None) -> Any:
     model = DistributedDataParallel(Net())
-    guard = guarded(model, NO_AUDITS)
+    guard = guarded(model, NO_AUDITS, scaler=scaler)
     before = [param.detach().clone() for param in model.parameters()]
     with guard.forward(0):
         loss = guard.work.compute_loss(model, batch(PLAIN, 0, dist.get_rank()))
-        loss.backward()
+        (loss if scaler is None else scaler.scale(loss)).backward()
     if dist.get_rank() == rank:
         next(model.parameters()).grad[0, 0] = float("inf")  # type: ignore[index]
     alarm = guard.update(loss)
@@ -217,6 +217,7 @@ def everything() -> dict[str, Any]:
         "ignored": ignored_parameter,
         "third fails": lambda: third_fails(1),
         "copy": lambda: only_one_reduced_copy_is_bad(2),
+        "copy, scaled": lambda: only_one_reduced_copy_is_bad(2, torch.amp.GradScaler("cpu")),
         "nan": lambda: nan_loss(1),
         "scaler": a_scaler_skips,
         "weights": weights_differ,

@@ -81,7 +81,8 @@ class Inspection:
     ) -> Alarm | None:
         """Check for NaN and Inf, then replay where an audit is due or a rank's own gradient is bad.
 
-        `scaled`: what overflows is skipped by the gradient scaler, and proves nothing.
+        `scaled`: what overflows is skipped by the gradient scaler, and proves nothing, unless only
+        some copies of one sum are bad: the scalers of these ranks alone would skip.
         """
         named = nonfinite.Named()
         if bool(norms.flag.item()):
@@ -90,7 +91,8 @@ class Inspection:
             self.passed("nonfinite", step)
         if scaled:
             self._skipped.note(bool(named.reduced or named.own), named.own)
-            named = nonfinite.Named()
+            some = 0 < len(named.reduced) < dist.get_world_size(self._group)
+            named = nonfinite.Named(reduced=named.reduced if some else [])
         due = named.own or self.schedule.is_audit(step)
         alarm = self._ring(step, named.own, losses) if due else None
         if alarm is None and named.reduced:
