@@ -37,7 +37,11 @@ def global_rank(position: int, group: dist.ProcessGroup | None = None) -> int:
 
 def global_ranks(group: dist.ProcessGroup | None = None) -> list[int]:
     """List the global ranks of the group in the order of their positions."""
-    return [global_rank(position, group) for position in range(dist.get_world_size(group))]
+    if group is None:
+        return list(range(dist.get_world_size()))
+    # One by one torch looks through all of them each time, which large groups would feel.
+    ranks: list[int] = dist.get_process_group_ranks(group)
+    return ranks
 
 
 def collectives_issued(*groups: dist.ProcessGroup | None) -> tuple[int, ...]:
