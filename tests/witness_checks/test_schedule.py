@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from witness.ddp.schedule import LONG_RING, Schedule
+from witness.ddp.schedule import LONG_RING, MOST_TURNS, Schedule
 from witness.rules.ring import Audit, Pair, explain
 from witness.rules.topology import Place, Topology, ring_length
 
@@ -125,3 +125,11 @@ def test_two_faulty_gpus_come_apart_once_the_offset_has_turned(nodes: int, same:
             assert explained(nodes, set(pair), (1, other), same=same), (pair, other)
     # One audit alone does not do it: what is asserted above is not trivial.
     assert not all(one_audit)
+
+
+def test_a_large_job_has_few_layouts_to_check() -> None:
+    schedule = Schedule(audit_every=10)
+    turns = [schedule.offset(10 * audit, 16_384) for audit in range(100)]
+    assert len(set(turns)) == MOST_TURNS
+    assert turns[:3] == [8, 16, 24]
+    assert turns[MOST_TURNS] == 8

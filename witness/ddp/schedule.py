@@ -8,6 +8,9 @@ from witness.rules.topology import ring_length
 LONG_RING = 5
 """From this many nodes on a ring has room for two faulty GPUs between healthy ones."""
 
+MOST_TURNS = 16
+"""Offsets that take turns; each one's layout is checked at the start, by every rank."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -52,9 +55,9 @@ class Schedule:
     def offset(self, step: int, world_size: int) -> int:
         """Give how far the target lies ahead of its replayer on this step.
 
-        Multiples of `peer_offset` take turns over the audits. One that would leave rings of fewer
-        than five nodes has no turn: on short rings two faulty GPUs can make a healthy one look
-        guilty.
+        The first multiples of `peer_offset` take turns over the audits. One that would leave rings
+        of fewer than five nodes has no turn: on short rings two faulty GPUs can make a healthy one
+        look guilty.
         """
         if not self.rotate or not self.audit_every:
             return self.peer_offset
@@ -62,7 +65,7 @@ class Schedule:
         turns = [m for m in self._multiples(world_size) if nodes // gcd(m, nodes) >= LONG_RING]
         if not turns:
             return self.peer_offset
-        return self.peer_offset * turns[step // self.audit_every % len(turns)]
+        return self.peer_offset * turns[step // self.audit_every % min(len(turns), MOST_TURNS)]
 
     def offsets(self, world_size: int) -> tuple[int, ...]:
         """List every multiple of `peer_offset` that compares with peers of its own, itself first.
