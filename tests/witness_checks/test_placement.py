@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from witness.ddp import start
+from witness.ddp.announcing import Announcer
 from witness.ddp.placement import (
     PlacementError,
     check_placement,
@@ -16,6 +18,7 @@ from witness.ddp.placement import (
     independent_offsets,
     rank_map,
 )
+from witness.ddp.schedule import Schedule
 from witness.rules.identity import gpu_uuid
 from witness.simulate import fleet
 
@@ -141,3 +144,19 @@ def test_every_rank_knows_the_whole_map() -> None:
         {"rank": 2, "pod": "the-pod"},
     ]
     assert not torch.cuda.is_available()
+
+
+def test_the_rank_map_names_the_models_gpu_and_not_the_current_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+
+    def map_of(group: Any, device: Any) -> list[dict[str, Any]]:
+        seen.append(device)
+        return rows("a")
+
+    monkeypatch.setattr(start, "rank_map", map_of)
+    monkeypatch.setattr(start, "_agree_on_the_attempt", lambda *_: None)
+    monkeypatch.setattr(start, "advise", lambda *_: None)
+    start.begin(Schedule(audit_every=0), Announcer(None), None, True, torch.device("cuda", 3))
+    assert seen == [torch.device("cuda", 3)]

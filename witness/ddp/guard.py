@@ -66,16 +66,20 @@ class Guard:
         `micro_batches` where that is more than 1; None where nobody can, and then nothing is
         replayed and the schedule must have no audits. `reporter` None tells nobody. `checkpoints`
         is the folder where an alarm leaves its hold marker. `independent_nodes` False lets audits
-        run where ranks share nodes, for trials. `seed` seeds all generators of every step from
-        it, the step and the rank, so that dropout is replayed without being asked for. `deferred`
-        lets the device skip a bad step by itself, and the host learn of it a step later, so that
-        no step waits for the host; for optimizers made with `fused=True`, without a scaler.
+        run where ranks share nodes, for trials. `group` None is the model's own. `seed` seeds all
+        generators of every step from it, the step and the rank, so that dropout is replayed without
+        being asked for. `deferred` lets the device skip a bad step by itself, and the host learn of
+        it a step later, so that no step waits for the host; for optimizers made with `fused=True`,
+        without a scaler.
         """
         if rebuild_batch is None and schedule.audit_every:
             raise ValueError("audits need rebuild_batch: give it, or Schedule(audit_every=0)")
+        if group is None and model.process_group is not dist.group.WORLD:
+            group = model.process_group
         self.schedule, self.group, self.optimizer = schedule, group, optimizer
         self._announcer = Announcer(reporter)
-        self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes)
+        device = next(model.parameters()).device
+        self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes, device)
         self.gradients = LocalGradients.attach(model, group)
         self._update = Update(optimizer, self.gradients.params, schedule.max_grad_norm, scaler)
         self.work = Work(

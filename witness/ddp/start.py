@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from witness.ddp.announcing import Announcer
-from witness.ddp.collectives import global_rank
+from witness.ddp.collectives import global_rank, global_ranks
 from witness.ddp.placement import PlacementError, check_placement, rank_map
-from witness.ddp.schedule import Schedule
+from witness.ddp.schedule import MOST_TURNS, Schedule
 from witness.rules.topology import NODES_NEEDED
 
 _log = logging.getLogger(__name__)
@@ -25,14 +26,15 @@ def begin(
     announcer: Announcer,
     group: dist.ProcessGroup | None,
     independent_nodes: bool,
+    device: torch.device | None = None,
 ) -> Rows:
     """Collect and report the rank map, log what the schedule gives away, check the placement.
 
-    Every rank must call it; gives the rows of the group's ranks. Raises `PlacementError` on every
-    rank alike where an audit's replayer, target and third share a node, unless audits are off or
-    `independent_nodes` is False.
+    `device` is the model's, None the current one. Every rank must call it; gives the rows of the
+    group's ranks. Raises `PlacementError` on every rank alike where an audit's replayer, target and
+    third share a node, unless audits are off or `independent_nodes` is False.
     """
-    rows = rank_map(group)
+    rows = rank_map(group, device)
     size = len(rows)
     _agree_on_the_attempt(announcer, group)
     per_node = os.environ.get("LOCAL_WORLD_SIZE", "")
@@ -66,9 +68,9 @@ def _agree_on_the_attempt(announcer: Announcer, group: dist.ProcessGroup | None)
 
 def _check(rows: Rows, schedule: Schedule, group: dist.ProcessGroup | None) -> None:
     # Replays go by a rank's position in the group, which is its number where the group is all.
-    order = {global_rank(position, group): position for position in range(len(rows))}
+    order = {rank: position for position, rank in enumerate(global_ranks(group))}
     placed = [{**row, "rank": order[row["rank"]]} for row in rows]
-    audits = range(0, len(rows) * schedule.audit_every, schedule.audit_every)
+    audits = range(0, MOST_TURNS * schedule.audit_every, schedule.audit_every)
     for offset in sorted({schedule.offset(step, len(rows)) for step in audits}):
         try:
             check_placement(placed, offset)
