@@ -14,14 +14,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store import ids
+from app.store import ids, telemetry_unread
 from app.store.columns import micros
-from app.store.intake.upsert import insert_new, merge
+from app.store.intake.upsert import chunks, insert_new, merge
 from app.store.tables import telemetry_asks, telemetry_wants, telemetry_windows
 
 A_PERSON = 0
 """Stands for an alarm where a person asked."""
-OPEN = ("queued", "claimed")
+OPEN = telemetry_unread.OPEN
 ENDED_EMPTY = ("refused", "given_up", "no_source")
 
 
@@ -96,25 +96,33 @@ def want_alarms(connection: Connection, alarm_ids: Iterable[int], now: datetime)
     merge(connection, telemetry_asks, rows, {"state": "set", "wanted_at": "set"})
 
 
-def wanted(connection: Connection, limit: int) -> list[int]:
-    """List alarms whose windows are not worked out yet, the longest waiting first."""
+def wanted(connection: Connection, limit: int) -> list[tuple[int, datetime]]:
+    """List alarms whose windows are not worked out yet, with since when, the longest first."""
     query = (
-        sa.select(telemetry_asks.c.alarm_id)
+        sa.select(telemetry_asks.c.alarm_id, telemetry_asks.c.wanted_at)
         .where(telemetry_asks.c.state == "wanted")
         .order_by(telemetry_asks.c.wanted_at, telemetry_asks.c.alarm_id)
         .limit(limit)
     )
-    return list(connection.execute(query).scalars())
+    return [(int(row[0]), row[1]) for row in connection.execute(query)]
 
 
 def plan(
-    connection: Connection, alarm_id: int, wants: Sequence[Want], left_out: int, now: datetime
-) -> None:
-    """Queue the windows of an alarm that are not there yet, and note who asks for them."""
+    connection: Connection, alarm_id: int, wants: Sequence[Want], left_out: int, *,
+    wanted_at: datetime, now: datetime,
+) -> None:  # fmt: skip
+    """Queue the windows of an alarm that are not there yet, and note who asks for them.
+
+    An alarm that was wanted anew after `wanted_at` stays wanted: its places changed meanwhile.
+    """
     queue(connection, alarm_id, wants, now)
     connection.execute(
         telemetry_asks.update()
-        .where(telemetry_asks.c.alarm_id == alarm_id, telemetry_asks.c.state == "wanted")
+        .where(
+            telemetry_asks.c.alarm_id == alarm_id,
+            telemetry_asks.c.state == "wanted",
+            telemetry_asks.c.wanted_at == wanted_at,
+        )
         .values(state="waiting", planned_at=now, left_out=left_out)
     )
 
@@ -141,14 +149,15 @@ def queue(connection: Connection, alarm_id: int, wants: Sequence[Want], now: dat
         }
         for one in wants
     }
-    insert_new(connection, telemetry_windows, list(windows.values()))
+    # In one order for all processes, so that two of them cannot wait for each other.
+    insert_new(connection, telemetry_windows, [windows[one] for one in sorted(windows)])
     links = {(ids.derive("gpu", one.suspect), one.window_id): one.role for one in reversed(wants)}
     insert_new(
         connection,
         telemetry_wants,
         [
             {"alarm_id": alarm_id, "gpu_id": suspect, "window_id": window, "role": role}
-            for (suspect, window), role in links.items()
+            for (suspect, window), role in sorted(links.items())
         ],
     )
 
@@ -186,6 +195,15 @@ def read(connection: Connection, window_ids: Collection[int]) -> list[Window]:
     return [from_row(row) for row in connection.execute(query)]
 
 
+def renew(
+    connection: Connection, window_ids: Collection[int], worker: str, now: datetime
+) -> set[int]:
+    """Hold on to claimed windows from now on; give those that are still this worker's."""
+    mine = telemetry_windows.c.id.in_(window_ids), telemetry_windows.c.claimed_by == worker
+    connection.execute(telemetry_windows.update().where(*mine).values(claimed_at=now))
+    return set(connection.execute(sa.select(telemetry_windows.c.id).where(*mine)).scalars())
+
+
 def settle(connection: Connection, window_id: int, worker: str, values: dict[str, Any]) -> bool:
     """Note what became of a claimed window; False where the claim was another worker's by then."""
     if "warnings" in values:
@@ -212,17 +230,17 @@ def ask_again(connection: Connection, window_ids: Collection[int], now: datetime
         )
         .values(state="queued", next_at=now, asked_at=now, tries=0)
     )
+    telemetry_unread.open_again(connection, window_ids)
     return done.rowcount
 
 
 def ask_again_in(connection: Connection, clusters: Collection[str], now: datetime) -> int:
     """Queue the windows of clusters that had no source when they were asked for; give how many."""
-    done = connection.execute(
-        telemetry_windows.update()
-        .where(telemetry_windows.c.cluster.in_(clusters), telemetry_windows.c.state == "no_source")
-        .values(state="queued", next_at=now, asked_at=now, tries=0)
+    query = sa.select(telemetry_windows.c.id).where(
+        telemetry_windows.c.cluster.in_(clusters), telemetry_windows.c.state == "no_source"
     )
-    return done.rowcount
+    found = sorted(connection.execute(query).scalars())
+    return sum(ask_again(connection, some, now) for some in chunks(found))
 
 
 def askers(connection: Connection, window_ids: Collection[int]) -> list[int]:
@@ -259,15 +277,6 @@ def of_gpu(
         .limit(limit)
     )
     return [from_row(row) for row in connection.execute(query)]
-
-
-def set_read(connection: Connection, alarm_id: int) -> None:
-    """Note that every window of an alarm is settled and read."""
-    connection.execute(
-        telemetry_asks.update()
-        .where(telemetry_asks.c.alarm_id == alarm_id, telemetry_asks.c.state == "waiting")
-        .values(state="read")
-    )
 
 
 def waiting(connection: Connection) -> dict[str, int]:

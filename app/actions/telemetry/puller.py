@@ -7,17 +7,19 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from app.actions.telemetry import pulling
 from app.context import Context
-from app.store import telemetry_queue
+from app.store import telemetry_queue, telemetry_unread
 from app.store.database import StoreUnavailable
 from app.store.writer import QueueFull
 
 log = logging.getLogger(__name__)
 
 POLL_S = 2.0
+SWEEP_S = 60.0
 WORKERS = 2  # a source that hangs must not hold up another cluster's
 
 
@@ -58,10 +60,15 @@ class Puller:
         worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         if place == 0:
             self._patiently(self.take_up_again)
+            self._patiently(lambda: self._context.store.write(telemetry_unread.take_up_failed))
+        swept = 0.0
         while not self._stopping.is_set():
             done = 0
             if place == 0:
                 done += self._patiently(lambda: pulling.plan_wanted(self._context))
+                if time.monotonic() - swept > SWEEP_S:
+                    self._patiently(lambda: pulling.read_unread(self._context))
+                    swept = time.monotonic()
             done += self._patiently(lambda: pulling.pull_due(self._context, worker))
             if not done:
                 self._stopping.wait(POLL_S)

@@ -7,9 +7,10 @@ pulled again; what was kept is replaced, never added to.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -19,9 +20,11 @@ from app.actions.telemetry import reading
 from app.actions.telemetry.planning import plan
 from app.context import Context
 from app.sources.ports import About, Away, MetricSource, Pulled, Question, Refused, SourceError
-from app.store import telemetry_kept, telemetry_queue
+from app.store import ids, telemetry_kept, telemetry_queue, telemetry_unread
 from app.store.connection import Connection
+from app.store.database import StoreUnavailable
 from app.store.telemetry_queue import Window
+from app.store.writer import QueueFull
 from witness.rules.samples import RawSeries, Series, join
 
 log = logging.getLogger(__name__)
@@ -37,25 +40,50 @@ GIVE_UP = timedelta(hours=24)
 
 def plan_wanted(context: Context) -> int:
     """Work out the windows of alarms that want telemetry; give how many alarms there were."""
+    with context.store.reading() as connection:
+        alarms = telemetry_queue.wanted(connection, PLANNED)
+    for alarm_id, wanted_at in alarms:
+        _apart(context, alarm_id, partial(_plan, context, alarm_id, wanted_at))
+    return len(alarms)
+
+
+def read_unread(context: Context) -> int:
+    """Read alarms whose windows are settled and that were left unread; give how many."""
+    with context.store.reading() as connection:
+        alarms = telemetry_unread.unread(connection, PLANNED)
+    _read(context, alarms)
+    return len(alarms)
+
+
+def _plan(context: Context, alarm_id: int, wanted_at: datetime) -> None:
     now = context.now()
     with context.store.reading() as connection:
-        alarm_ids = telemetry_queue.wanted(connection, PLANNED)
+        dossier = read_dossier(connection, alarm_id, now)
+    made = None if dossier is None else plan(dossier)
+    wants, left_out = (made.wants, made.left_out) if made else ((), 0)
+    context.store.write(
+        lambda connection: telemetry_queue.plan(
+            connection, alarm_id, wants, left_out, wanted_at=wanted_at, now=now
+        )
+    )
+    # An alarm without a known GPU, or whose windows are all there, has nothing to wait for.
+    reading.read_alarm(context, alarm_id)
+
+
+def _read(context: Context, alarm_ids: Sequence[int]) -> None:
     for alarm_id in alarm_ids:
-        with context.store.reading() as connection:
-            dossier = read_dossier(connection, alarm_id, now)
-        made = None if dossier is None else plan(dossier)
-        wants, left_out = (made.wants, made.left_out) if made else ((), 0)
+        _apart(context, alarm_id, partial(reading.read_alarm, context, alarm_id))
 
-        def write(
-            connection: Connection, alarm_id: int = alarm_id, wants: Any = wants,
-            left_out: int = left_out,
-        ) -> None:  # fmt: skip
-            telemetry_queue.plan(connection, alarm_id, wants, left_out, now)
 
-        context.store.write(write)
-        # An alarm without a known GPU, or whose windows are all there, has nothing to wait for.
-        reading.read_alarm(context, alarm_id)
-    return len(alarm_ids)
+def _apart(context: Context, alarm_id: int, work: Callable[[], object]) -> None:
+    """Do the work of one alarm; a fault of ours there must not hold up all others for ever."""
+    try:
+        work()
+    except (StoreUnavailable, QueueFull):
+        raise
+    except Exception:
+        log.exception("the telemetry of alarm %s cannot be worked out", ids.show(alarm_id))
+        context.store.write(lambda connection: telemetry_unread.set_aside(connection, alarm_id))
 
 
 def pull_due(context: Context, worker: str) -> int:
@@ -68,11 +96,10 @@ def pull_due(context: Context, worker: str) -> int:
     for _, alike in groupby(taken, key=_moment):
         windows = list(alike)
         for first in range(0, len(windows), AT_ONCE):
-            _pull(context, worker, windows[first : first + AT_ONCE])
+            _pull_held(context, worker, windows[first : first + AT_ONCE], now)
     with context.store.reading() as connection:
         alarms = telemetry_queue.askers(connection, [one.id for one in taken]) if taken else []
-    for alarm_id in alarms:
-        reading.read_alarm(context, alarm_id)
+    _read(context, alarms)
     return len(taken)
 
 
@@ -90,27 +117,47 @@ class _Found:
     failure: SourceError | None = None
 
 
+def _pull_held(
+    context: Context, worker: str, windows: Sequence[Window], claimed_at: datetime
+) -> None:
+    """Pull windows that are still this worker's; what is in its way there stays there."""
+    now = context.now()
+    if now - claimed_at > LEASE / 3:
+        ids_of = [one.id for one in windows]
+        held = context.store.write(lambda c: telemetry_queue.renew(c, ids_of, worker, now))
+        windows = [one for one in windows if one.id in held]
+    try:
+        if windows:
+            _pull(context, worker, windows)
+    except (StoreUnavailable, QueueFull):
+        raise
+    except Exception:
+        log.exception("%d windows of %s cannot be pulled", len(windows), windows[0].cluster)
+        fault = Away("A fault of this service; its log says more.")
+        _settle_all(context, worker, [(one, _failed(one, fault, now)) for one in windows])
+
+
 def _pull(context: Context, worker: str, windows: Sequence[Window]) -> None:
     """Ask for windows of one cluster and one time, and note what came."""
     sources = context.sources.get(windows[0].cluster, ())
     now = context.now()
     if not sources:
-        _settle_all(context, worker, windows, {"state": "no_source", "said": reading.NO_SOURCE})
+        nothing = {"state": "no_source", "said": reading.NO_SOURCE}
+        _settle_all(context, worker, [(one, nothing) for one in windows])
         return
     found = ask(sources, windows, now)
-    if found.failure is not None and not found.pulled:
-        for window in windows:
-            _settle_all(context, worker, [window], _failed(window, found.failure, now))
-        return
-    packed = {one.id: telemetry_kept.pack(found.series.get(one.gpu_uuid, ())) for one in windows}
+    failed = [(one, _failed(one, found.failure, now)) for one in windows if _is_missed(one, found)]
+    missed = {one.id for one, _ in failed}
+    done = [(one, _done(one, found, now)) for one in windows if one.id not in missed]
+    packed = {one.id: telemetry_kept.pack(found.series.get(one.gpu_uuid, ())) for one, _ in done}
+    _settle_all(context, worker, [*failed, *done], packed)
 
-    def write(connection: Connection) -> None:
-        for window in windows:
-            values = _done(window, found, now)
-            if telemetry_queue.settle(connection, window.id, worker, values):
-                telemetry_kept.write_blocks(connection, window.id, packed[window.id])
 
-    context.store.write(write)
+def _is_missed(window: Window, found: _Found) -> bool:
+    """Tell whether a source that may know the GPU is still to be heard."""
+    if found.failure is None or window.gpu_uuid in found.series:
+        return False
+    return not found.pulled or isinstance(found.failure, Away)
 
 
 def ask(sources: Sequence[MetricSource], windows: Sequence[Window], now: datetime) -> _Found:
@@ -123,9 +170,10 @@ def ask(sources: Sequence[MetricSource], windows: Sequence[Window], now: datetim
             break
         about = source.about()
         try:
-            pulled = source.pull(Question(tuple(left), start, end))
+            pulled = _answer(source, Question(tuple(left), start, end))
         except SourceError as error:
-            found.failure = error
+            # What may pass counts first: it is worth asking again.
+            found.failure = found.failure if isinstance(found.failure, Away) else error
             found.warnings.append(f"{about.name}: {error}")
             continue
         found.pulled.append(pulled)
@@ -133,6 +181,19 @@ def ask(sources: Sequence[MetricSource], windows: Sequence[Window], now: datetim
         _take(found, about, pulled.series)
         left = [uuid for uuid in left if uuid not in found.series]
     return found
+
+
+def _answer(source: MetricSource, question: Question) -> Pulled:
+    """Ask one source; what it did not foresee (credentials, a header) may pass, as `Away`."""
+    try:
+        return source.pull(question)
+    except SourceError:
+        raise
+    except Exception as error:
+        log.exception("a source of metrics failed in a way of its own")
+        raise Away(
+            f"A fault of this service ({type(error).__name__}); its log says more."
+        ) from None
 
 
 def _take(found: _Found, about: About, raw: Sequence[RawSeries]) -> None:
@@ -170,7 +231,7 @@ def _done(window: Window, found: _Found, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _failed(window: Window, failure: SourceError, now: datetime) -> dict[str, Any]:
+def _failed(window: Window, failure: SourceError | None, now: datetime) -> dict[str, Any]:
     """Say what stands in the row of a window that no source answered for."""
     if isinstance(failure, Refused):
         return {"state": "refused", "said": str(failure)}
@@ -183,10 +244,17 @@ def _failed(window: Window, failure: SourceError, now: datetime) -> dict[str, An
 
 
 def _settle_all(
-    context: Context, worker: str, windows: Sequence[Window], values: dict[str, Any]
+    context: Context,
+    worker: str,
+    settled: Sequence[tuple[Window, dict[str, Any]]],
+    packed: Mapping[int, Sequence[Mapping[str, Any]]] | None = None,
 ) -> None:
+    """Note what became of windows, with their samples where there are any to keep."""
+
     def write(connection: Connection) -> None:
-        for window in windows:
-            telemetry_queue.settle(connection, window.id, worker, values)
+        for window, values in settled:
+            is_mine = telemetry_queue.settle(connection, window.id, worker, values)
+            if is_mine and packed is not None and window.id in packed:
+                telemetry_kept.write_blocks(connection, window.id, packed[window.id])
 
     context.store.write(write)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from app.actions.alarm_dossier import read_dossier
 from app.actions.telemetry.planning import Plan, Suspect, plan
 from app.context import Context
-from app.store import ids, telemetry_kept, telemetry_queue
+from app.store import ids, telemetry_kept, telemetry_queue, telemetry_unread
 from app.store.connection import Connection
 from app.store.telemetry_queue import OPEN, Window
 from witness.rules.blocks import BlockError
@@ -28,20 +28,31 @@ def read_alarm(context: Context, alarm_id: int) -> int:
     with context.store.reading() as connection:
         dossier = read_dossier(connection, alarm_id, now)
         if dossier is None:
-            return 0
+            return _none(context, alarm_id)
         planned, asked = plan(dossier), telemetry_queue.of_alarm(connection, alarm_id)
         made = [_one(connection, planned, asked, one) for one in planned.suspects]
-    is_open = any(window.state in OPEN for _, _, window in asked)
+    stamp = _stamp(asked)
 
     def write(connection: Connection) -> None:
+        if _stamp(telemetry_queue.of_alarm(connection, alarm_id)) != stamp:
+            return  # Whoever settled or added a window since then reads the alarm after that.
         for suspect, reading, whole in made:
             gpu = ids.derive("gpu", suspect.uuid)
             telemetry_kept.write_reading(connection, alarm_id, gpu, reading, whole=whole, now=now)
-        if not is_open:
-            telemetry_queue.set_read(connection, alarm_id)
+        telemetry_unread.set_read(connection, alarm_id)
 
     context.store.write(write)
     return len(made)
+
+
+def _none(context: Context, alarm_id: int) -> int:
+    context.store.write(lambda connection: telemetry_unread.set_read(connection, alarm_id))
+    return 0
+
+
+def _stamp(asked: Sequence[tuple[int, str, Window]]) -> set[tuple[object, ...]]:
+    """Say which samples a reading rests on."""
+    return {(owner, one.id, one.pulled_at, one.state in OPEN) for owner, _, one in asked}
 
 
 def _one(

@@ -21,7 +21,7 @@ telemetry_asks = Table(
     "telemetry_asks",  # an alarm whose telemetry is wanted; the row is the queue and the history
     metadata,
     Column("alarm_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("state", Text, nullable=False),  # wanted, waiting, read
+    Column("state", Text, nullable=False),  # wanted, waiting, read, failed (ours)
     Column("wanted_at", Instant, nullable=False),
     Column("planned_at", Instant),  # when its windows were worked out
     Column("left_out", Integer, nullable=False, default=0),  # GPUs beyond the limit of one alarm

@@ -1,0 +1,78 @@
+"""Which alarms wait to be read although all that they ask for is settled?
+
+A process that ends between keeping a window and reading its alarms leaves such alarms behind, and
+nothing else would come back to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from app.store.tables import telemetry_asks, telemetry_wants, telemetry_windows
+
+OPEN = ("queued", "claimed")
+
+_has_open = (
+    sa.select(telemetry_wants.c.window_id)
+    .join(telemetry_windows, telemetry_windows.c.id == telemetry_wants.c.window_id)
+    .where(
+        telemetry_wants.c.alarm_id == telemetry_asks.c.alarm_id,
+        telemetry_windows.c.state.in_(OPEN),
+    )
+    .correlate(telemetry_asks)
+    .exists()
+)
+
+
+def unread(connection: Connection, limit: int) -> list[int]:
+    """List alarms that were planned, have no window left to wait for, and were not read since."""
+    query = (
+        sa.select(telemetry_asks.c.alarm_id)
+        .where(telemetry_asks.c.state == "waiting", ~_has_open)
+        .order_by(telemetry_asks.c.wanted_at, telemetry_asks.c.alarm_id)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def set_read(connection: Connection, alarm_id: int) -> None:
+    """Note that every window of an alarm is settled and read; nothing while one is not."""
+    connection.execute(
+        telemetry_asks.update()
+        .where(
+            telemetry_asks.c.alarm_id == alarm_id,
+            telemetry_asks.c.state.in_(("waiting", "failed")),
+            ~_has_open,
+        )
+        .values(state="read")
+    )
+
+
+def open_again(connection: Connection, window_ids: Collection[int]) -> None:
+    """Let the alarms that ask for these windows wait once more: a window is to be pulled again."""
+    askers = sa.select(telemetry_wants.c.alarm_id).where(
+        telemetry_wants.c.window_id.in_(window_ids)
+    )
+    connection.execute(
+        telemetry_asks.update()
+        .where(telemetry_asks.c.alarm_id.in_(askers), telemetry_asks.c.state == "read")
+        .values(state="waiting")
+    )
+
+
+def set_aside(connection: Connection, alarm_id: int) -> None:
+    """Take an alarm out of the way that cannot be planned or read: a fault of ours."""
+    connection.execute(
+        telemetry_asks.update().where(telemetry_asks.c.alarm_id == alarm_id).values(state="failed")
+    )
+
+
+def take_up_failed(connection: Connection) -> int:
+    """Want once more what was set aside: a newer version may know better; give how many."""
+    done = connection.execute(
+        telemetry_asks.update().where(telemetry_asks.c.state == "failed").values(state="wanted")
+    )
+    return done.rowcount
