@@ -229,11 +229,15 @@ def _from_targets_buffers(
     Without `broadcast_buffers` each rank has buffers of its own, which forward may read.
     """
     ranks, me = global_ranks(group), dist.get_rank(group)
+    mine: tuple[int, Values] | None = None
     for by in _begun_differently(table, offset):
         target = ranks[(by + offset) % len(ranks)]
         values = sent_buffers(work, target, group)
         if by == me:
-            again, _, _ = _attempt(work, step, target, with_grads, values)
+            mine = target, values
+    # All at once after the last exchange: one after the other would take a step a rank.
+    if mine is not None:
+        again, _, _ = _attempt(work, step, mine[0], with_grads, mine[1])
     return again
 
 
