@@ -95,8 +95,10 @@ class Topology:
         place = self.places.get(rank)
         return None if place is None else place.host
 
-    def ring(self, rank: int, offset: int | None = None) -> tuple[int, ...]:
-        """List the ranks that replay each other around `rank`, starting with it.
+    def ring(
+        self, rank: int, offset: int | None = None, most: int | None = None
+    ) -> tuple[int, ...]:
+        """List the ranks that replay each other around `rank`, starting with it; `most` of them.
 
         Each replays the one after it. Without any known offset the ring is the rank alone.
         """
@@ -104,6 +106,7 @@ class Topology:
         if step == 0 or not 0 <= rank < self.world_size:
             return (rank,)
         length = ring_length(self.world_size, step)
+        length = length if most is None else min(length, most)
         return tuple((rank + place * step) % self.world_size for place in range(length))
 
     def nodes_of(self, ranks: Iterable[int]) -> int | None:

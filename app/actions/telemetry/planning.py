@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -28,6 +28,8 @@ RING = 16
 """GPUs of the same index on other nodes that a suspect is compared with."""
 NODES_OF_NOBODY = 16
 """Where an alarm names nobody, the GPUs of so many nodes of the job are looked at."""
+GPUS_OF_NOBODY = 128
+"""And no more GPUs than this, whatever a document says of how many a node has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Plan:
 def plan(dossier: Dossier) -> Plan:
     """Work out what an alarm wants; without a rank map nothing, as no GPU is known."""
     uuids = doubted(dossier)
-    chosen = [_suspect(dossier.topology, one) for one in uuids[: _limit(dossier)]]
+    chosen = _suspects(dossier.topology, uuids[: _limit(dossier)])
     window = window_of(dossier)
     start, end = _on_grid(window.start, window.end)
     wants = [
@@ -65,13 +67,18 @@ def plan(dossier: Dossier) -> Plan:
 
 
 def doubted(dossier: Dossier) -> list[str]:
-    """List the GPUs in doubt: those named, else those compared, else all of the job's nodes."""
+    """List the GPUs in doubt: those named, else those compared, else all of the job's nodes.
+
+    Where ranks are named whose GPUs are not known, nobody: those compared are not in doubt.
+    """
     # A short id that intake could complete is as good as a whole one.
     named = [_whole(one.gpu_uuid) for one in dossier.findings]
     if any(named):
         return list(dict.fromkeys(uuid for uuid in named if uuid))
+    if dossier.alarm.named_ranks():
+        return []
     ranks = sorted({rank for pair in dossier.alarm.mismatched_pairs for rank in pair})
-    if not ranks and dossier.topology is not None and not dossier.alarm.named_ranks():
+    if not ranks and dossier.topology is not None:
         ranks = sorted(dossier.topology.places)
     return list(dict.fromkeys(_uuids(dossier.topology, ranks)))
 
@@ -95,19 +102,33 @@ def _limit(dossier: Dossier) -> int:
     if dossier.alarm.named_ranks() or dossier.alarm.mismatched_pairs:
         return SUSPECTS
     per_node = dossier.topology.gpus_per_node if dossier.topology else None
-    return NODES_OF_NOBODY * (per_node or 8)
+    return min(NODES_OF_NOBODY * (per_node or 8), GPUS_OF_NOBODY)
 
 
-def _suspect(topology: Topology | None, uuid: str) -> Suspect:
+def _suspects(topology: Topology | None, uuids: Sequence[str]) -> list[Suspect]:
+    """Find those that each is compared with; a map of 100,000 ranks is gone through twice."""
     if topology is None:
-        return Suspect(uuid)
-    rank = next((one.rank for one in topology.places.values() if one.gpu_uuid == uuid), None)
+        return [Suspect(one) for one in uuids]
+    wanted, places = frozenset(uuids), topology.places.values()
+    ranks: dict[str, int] = {}
+    for one in places:
+        if one.gpu_uuid in wanted:
+            ranks.setdefault(one.gpu_uuid, one.rank)
+    hosts: dict[str | None, list[int]] = {topology.host(rank): [] for rank in ranks.values()}
+    for one in places:
+        if one.host in hosts:
+            hosts[one.host].append(one.rank)
+    return [_suspect(topology, one, ranks.get(one), hosts) for one in uuids]
+
+
+def _suspect(
+    topology: Topology, uuid: str, rank: int | None, hosts: Mapping[str | None, Sequence[int]]
+) -> Suspect:
     host = None if rank is None else topology.host(rank)
     if rank is None or host is None:
         return Suspect(uuid)
-    on_node = [one.rank for one in topology.places.values() if one.host == host]
-    ring = [one for one in topology.ring(rank)[: RING + 1] if topology.host(one) != host]
-    node = tuple(one for one in dict.fromkeys(_uuids(topology, on_node)) if one != uuid)
+    ring = [one for one in topology.ring(rank, most=RING + 1) if topology.host(one) != host]
+    node = tuple(one for one in dict.fromkeys(_uuids(topology, hosts[host])) if one != uuid)
     return Suspect(uuid, node, tuple(dict.fromkeys(_uuids(topology, ring))))
 
 
