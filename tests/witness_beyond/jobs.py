@@ -47,7 +47,16 @@ def guarded(
     ddp = DistributedDataParallel(model(norm).to(dtype), process_group=group, bucket_cap_mb=0.0005)
     params = list(ddp.module.parameters())
     optimizer = make(params) if make else torch.optim.AdamW(params, lr=0.01)
-    guard = Guard(ddp, optimizer, schedule, loss_of, batch, group=group, independent_nodes=False)
+    guard = Guard(
+        ddp,
+        optimizer,
+        schedule,
+        loss_of,
+        batch,
+        group=group,
+        independent_nodes=False,
+        scaler=scaler,
+    )
     guard.ddp = ddp  # type: ignore[attr-defined]
     return guard
 

@@ -31,6 +31,10 @@ def adamw(params: list[nn.Parameter]) -> torch.optim.Optimizer:
     return torch.optim.AdamW(params, lr=0.02)
 
 
+def fused(params: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(params, lr=0.02, fused=True)
+
+
 def job(
     made: Groups,
     schedule: Schedule,
@@ -38,14 +42,15 @@ def job(
     disturb: Fault | None = None,
     kind: type[Replicas] = Replicas,
     scaled: bool = False,
+    make: Callable[[list[nn.Parameter]], torch.optim.Optimizer] = adamw,
 ) -> dict[str, Any] | None:
     """Train seven steps on two replicas; `fault` acts after an update, `disturb` before a step."""
     training, link = made
     if dist.get_rank() == STANDBY:
-        _stand_by(link, disturb)
+        _stand_by(link, disturb, make)
         return None
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0) if scaled else None
-    guard = guarded(schedule, make=adamw, group=training, norm=True, scaler=scaler)
+    guard = guarded(schedule, make=make, group=training, norm=True, scaler=scaler)
     replicas = kind(guard, STANDBY, link)
     alarm = None
     for step in range(7):
@@ -63,9 +68,13 @@ def job(
     return alarm
 
 
-def _stand_by(link: dist.ProcessGroup, disturb: Fault | None) -> None:
+def _stand_by(
+    link: dist.ProcessGroup,
+    disturb: Fault | None,
+    make: Callable[[list[nn.Parameter]], torch.optim.Optimizer] = adamw,
+) -> None:
     module = model(norm=True)
-    optimizer = adamw(list(module.parameters()))
+    optimizer = make(list(module.parameters()))
     if disturb is faulty_standby:
         optimizer.register_step_post_hook(lambda *_: flip(next(module.parameters())))
     Standby(module, optimizer, loss_of, batch, link).serve()
@@ -89,6 +98,28 @@ def state_of(rank: int, when: int) -> Fault:
             flip(guard.optimizer.state[guard.gradients.params[0]]["exp_avg"])
 
     return act
+
+
+def skipped_step(made: Groups) -> tuple[dict[str, Any] | None, list[int]]:
+    """Let the gradients of step 1 overflow; give the alarm and how often the standby was helped."""
+    copies: list[int] = []
+
+    class Counting(Replicas):
+        def passed(self, step: int) -> dict[str, Any] | None:
+            alarm = super().passed(step)
+            copies.append(self.copies)
+            return alarm
+
+    def overflow(guard: Guard, step: int) -> None:
+        if step == 1:
+            hook = guard.gradients.params[0].register_hook(lambda grad: grad * float("inf"))
+            hooks.append(hook)
+        elif hooks:
+            hooks.pop().remove()
+
+    hooks: list[Any] = []
+    alarm = job(made, WEIGHTS, nothing, overflow, kind=Counting, scaled=True, make=fused)
+    return alarm, copies
 
 
 def compute_of(rank: int, when: int, calls: int | None = None) -> Fault:
@@ -157,6 +188,7 @@ def everything() -> dict[str, Any]:
         found[f"transient {rank}"] = job(made, RING, nothing, compute_of(rank, 4, calls=1))
     found["scaled weights"] = job(made, WEIGHTS, weight_of(1, 4), scaled=True)
     found["scaled compute"] = job(made, RING, nothing, compute_of(1, 4), scaled=True)
+    found["skipped"] = skipped_step(made)
     found["another start"] = another_start(made)
     found["weights before an audit"] = job(made, RING, weight_of(1, 4))
     found["faulty standby"] = job(made, WEIGHTS, weight_of(1, 1), faulty_standby)
@@ -216,6 +248,15 @@ def test_gradients_that_a_scaler_scales_are_followed_and_replayed(found: dict[st
     assert found["scaled weights"]["suspects"] == [1]
     kinds = {one["kind"]: one["suspect"] for one in found["scaled compute"]["verdicts"]}
     assert kinds == {"persistent": 1, "replayer computed wrong": 1}
+
+
+def test_a_step_that_a_fused_optimizer_skips_leaves_the_standby_sound(
+    found: dict[str, Any],
+) -> None:
+    alarm, copies = found["skipped"]
+    assert alarm is None
+    assert len(copies) == 7
+    assert not any(copies)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

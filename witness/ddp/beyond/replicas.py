@@ -118,8 +118,14 @@ class Replicas:
         self._command(STOP)
 
     def _follow(self, *_: Any) -> None:
-        """Let the standby take part in the update that is about to happen."""
+        """Let the standby take part in the update that is about to happen.
+
+        A scaler calls a fused optimizer also for a step that this one then skips by itself.
+        """
         optimizer, params = self.guard.optimizer, self.guard.gradients.params
+        skipped = getattr(optimizer, "found_inf", None)
+        if skipped is not None and bool(skipped.item()):
+            return
         self._command(FOLLOW)
         if self.leading:
             grads = [None if p.grad is None else p.grad.detach().cpu() for p in params]
