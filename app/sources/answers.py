@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,14 @@ from typing import Any
 from app.sources.ports import Refused
 from app.sources.transport import Answer, TooMuch, asks_for_less
 from witness.rules.samples import RawSeries, from_prometheus
+
+_SECRET = re.compile(
+    r"the canonical string.*"
+    r"|(bearer|basic)\s+[\w.~+/=-]{8,}"
+    r"|(x-amz-security-token|authorization|credential|signature)\s*[:=]\s*((bearer|basic)\s+)?\S+",
+    re.IGNORECASE,
+)
+"""What a front may repeat of a request it refuses: AWS names the token among what was signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ def _refusal(status: int, text: str) -> str:
         403: "it does not allow it",
         404: "its address does not speak the query API",
     }.get(status, f"it answered {status}")
-    said = " ".join(text.split())[:300]
+    said = _SECRET.sub("…", " ".join(text.split()))[:300]
     return f"The source refused: {why}." + (f" It says: “{said}”." if said else "")
 
 

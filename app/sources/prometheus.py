@@ -53,8 +53,9 @@ class PrometheusSource:
 
     def about(self) -> About:
         """Say what is known of it; what the cluster's add-on tells is looked up once."""
-        if self._look_up is not None:
-            self._known, self._look_up = self._look_up(self._known), None
+        look_up = self._look_up  # another thread may clear it meanwhile
+        if look_up is not None:
+            self._known, self._look_up = look_up(self._known), None
         return self._known
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from app.sources.ports import Refused
+from app.sources.ports import Away, Refused
 from app.sources.transport import Signer
 
 SERVICE = "aps"  # the client is called `amp`, the signature and the rights `aps`
@@ -37,12 +37,18 @@ def signed(region: str, headers: Mapping[str, str]) -> Signer:
     def sign(url: str, body: bytes, plain: Mapping[str, str]) -> Mapping[str, str]:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError, ClientError
 
-        credentials = session().get_credentials()
-        if credentials is None:
-            raise Refused("No AWS credentials are to be found here.")
         request = AWSRequest("POST", url, data=body, headers={**plain, **headers})
-        SigV4Auth(credentials, SERVICE, region).add_auth(request)
+        try:
+            credentials = session().get_credentials()
+            if credentials is None:
+                raise Refused("No AWS credentials are to be found here.")
+            SigV4Auth(credentials, SERVICE, region).add_auth(request)
+        except (BotoCoreError, ClientError) as error:
+            # Credentials are fetched and refreshed here, from services that can be away.
+            why = type(error).__name__
+            raise Away(f"AWS credentials cannot be had now: {why}.") from None
         return dict(request.headers.items())
 
     return sign

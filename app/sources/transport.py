@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from urllib.parse import urlencode
 
 import urllib3
@@ -18,6 +19,7 @@ from app.sources.ports import Away, Refused, SourceError
 
 TRIES = 3  # within one pull; longer waits belong to the queue
 LONGEST_WAIT_S = 8.0  # a source that asks for more is left alone until later
+LONGEST_AWAY_S = 3600.0  # whatever it asks for: the evidence ages out of it meanwhile
 ANSWER_LIMIT = 64 << 20  # more is asked for in smaller pieces
 AGAIN = frozenset({429, 500, 502, 503, 504})
 STALE = ("signature expired", "expiredtoken", "security token included in the request is expired")
@@ -162,19 +164,21 @@ def _wait(tried: int, after_s: float | None) -> float:
 
 
 def _after(text: str | None) -> float | None:
-    """Read Retry-After, in seconds or as a date; None where it says neither."""
+    """Read Retry-After, in seconds or as a date, an hour at most; None where it says neither."""
     if not text:
         return None
     try:
-        return max(float(text), 0.0)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        return min(max(seconds, 0.0), LONGEST_AWAY_S) if isfinite(seconds) else None
     try:
         when = parsedate_to_datetime(text)
     except ValueError:
         return None
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max((aware - datetime.now(UTC)).total_seconds(), 0.0)
+    return min(max((aware - datetime.now(UTC)).total_seconds(), 0.0), LONGEST_AWAY_S)
 
 
 def _words(error: Exception) -> str:

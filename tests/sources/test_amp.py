@@ -11,9 +11,10 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import CredentialRetrievalError
 
 from app.sources import discovery, sigv4
-from app.sources.ports import Question, Refused
+from app.sources.ports import Away, Question, Refused
 from app.sources.registry import sources
 from tests.sources.conftest import Troubled, matrix
 
@@ -65,6 +66,22 @@ def test_the_exact_bytes_are_signed_for_aps(troubled: Troubled) -> None:
     assert "/eu-central-1/aps/aws4_request" in sent["Authorization"]
     assert sent["Authorization"] == signed_again(f"{url}/api/v1/query", troubled.bodies[0], sent)
     assert troubled.forms[0]["max_samples_processed_error_threshold"] == "5000000"
+
+
+def test_credentials_that_cannot_be_refreshed_now_are_no_refusal(
+    troubled: Troubled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        def get_credentials(self) -> None:
+            raise CredentialRetrievalError(provider="a role", error_msg="secret-of-ours")
+
+    monkeypatch.setattr(sigv4, "session", Session)
+    entry = {"kind": "amp", "url": troubled.url, "region": "eu-central-1"}
+    (one,) = sources({"alpine": [entry]})["alpine"]
+    with pytest.raises(Away, match="CredentialRetrievalError") as raised:
+        one.pull(ASKED)
+    assert "secret-of-ours" not in str(raised.value)
+    one.close()
 
 
 def test_no_credentials_is_a_refusal(troubled: Troubled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,3 +212,35 @@ def test_an_answer_that_breaks_off_is_away(troubled: Troubled) -> None:
         with pytest.raises(Away, match="broke off"):
             pull(f"http://127.0.0.1:{server.getsockname()[1]}")
         thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("said", "after_s"), [("inf", None), ("nan", None), ("1e300", 3600.0), ("900", 900.0)]
+)
+def test_no_source_sends_itself_away_for_ever(
+    troubled: Troubled, said: str, after_s: float | None
+) -> None:
+    troubled.replies = [failure(503, "later", Retry_After=said)]
+    with pytest.raises(Away) as raised:
+        pull(troubled.url)
+    assert raised.value.after_s == after_s
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The request signature does not match. The Canonical String for this request should have "
+        "been 'POST x-amz-security-token:secret-of-ours",
+        "invalid header Authorization: secret-of-ours",
+        "invalid header Authorization: Bearer secret-of-ours",
+        "cannot verify Bearer secret-of-ours",
+        "x-amz-security-token=secret-of-ours is not known",
+    ],
+)
+def test_a_refusal_does_not_repeat_what_we_sent_in_confidence(
+    troubled: Troubled, said: str
+) -> None:
+    troubled.replies = [failure(403, said)]
+    with pytest.raises(Refused) as raised:
+        pull(troubled.url)
+    assert "secret-of-ours" not in str(raised.value)
