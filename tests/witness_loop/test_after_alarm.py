@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 from tests.witness_loop.jobs import Job, rebuild
 from witness.ddp.after_alarm import AfterAlarm, Trial, trials
 from witness.inject import Fault
+from witness.report.hold import read_holds
 from witness.simulate import fleet
 
 LAYER = Fault.on(1, "0").multiply(1000.0)
@@ -173,3 +175,22 @@ def test_a_witness_that_fails_ends_the_rounds_for_all(seen: list[dict[str, Any]]
 
 def test_witnesses_that_contradict_each_other_count_for_nothing(seen: list[dict[str, Any]]) -> None:
     assert [one["contradicting"] for one in seen] == [[]] * 3
+
+
+def test_a_group_without_a_nodes_first_rank_leaves_its_hold(tmp_path: Path) -> None:
+    fleet.run(2, 2, stopped_in_a_group, tmp_path)
+    (hold,) = read_holds(tmp_path)
+    assert (hold.first, hold.last) == (3, 5)
+
+
+def stopped_in_a_group(folder: Path) -> None:
+    import torch.distributed as dist
+
+    from witness.ddp.announcing import Announcer
+    from witness.ddp.stopping import Stopping
+
+    group: Any = dist.new_group([1])
+    if dist.get_rank() == 1:
+        alarm = {"check": "weights", "step": 5, "suspects": [1], "suspect_window": [3, 5]}
+        work: Any = None
+        Stopping(work, Announcer(None), [], group, folder, None).stop(alarm, False)

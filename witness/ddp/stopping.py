@@ -55,9 +55,11 @@ class Stopping:
     def _hold(self, alarm: Alarm) -> None:
         """Leave the marker that keeps a restarted job from resuming inside the window.
 
-        One rank a node does, in case nodes do not share the folder; nobody goes on before all have.
+        One rank a node does, in case nodes do not share the folder, and the group's first, which
+        may have no such rank; nobody goes on before all have.
         """
-        if self._checkpoints is not None and first_of_node():
+        writes = first_of_node() or dist.get_rank(self._group) == 0
+        if self._checkpoints is not None and writes:
             try:
                 write_hold(self._checkpoints, alarm, self._announcer.envelope)
             except Exception:
