@@ -154,21 +154,26 @@ def of_cases(
     without a GPU goes by its newest alarm. Cases without any reading are left out.
     """
     table, listed = telemetry_readings, list(cases)
-    wanted = sa.or_(
-        table.c.gpu_id.in_({gpu for _, gpu, _ in listed if gpu is not None}),
-        table.c.alarm_id.in_({alarm for _, gpu, alarm in listed if gpu is None}),
-    )
-    query = sa.select(table.c.gpu_id, table.c.alarm_id, table.c.status).where(wanted)
-    by_gpu: dict[int, set[str]] = {}
-    by_alarm: dict[int, set[str]] = {}
-    for gpu_id, alarm_id, status in connection.execute(query):
-        by_gpu.setdefault(gpu_id, set()).add(status)
-        by_alarm.setdefault(alarm_id, set()).add(status)
+    of_gpus = table.c.gpu_id.in_({gpu for _, gpu, _ in listed if gpu is not None})
+    of_alarms = table.c.alarm_id.in_({alarm for _, gpu, alarm in listed if gpu is None})
+    by_gpu = _statuses(connection, table.c.gpu_id, of_gpus)
+    by_alarm = _statuses(connection, table.c.alarm_id, of_alarms)
     found = {}
     for case_id, gpu, alarm in listed:
         known = by_alarm.get(alarm, set()) if gpu is None else by_gpu.get(gpu, set())
         if known:
             found[case_id] = min(known, key=STATUSES.index)
+    return found
+
+
+def _statuses(
+    connection: Connection, owner: sa.Column[Any], wanted: sa.ColumnElement[bool]
+) -> dict[int, set[str]]:
+    """Collect the statuses of each owner, each once: a GPU may have thousands of readings."""
+    found: dict[int, set[str]] = {}
+    query = sa.select(owner, telemetry_readings.c.status).where(wanted).distinct()
+    for one, status in connection.execute(query):
+        found.setdefault(one, set()).add(status)
     return found
 
 
