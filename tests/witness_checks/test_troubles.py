@@ -81,6 +81,12 @@ def test_one_bad_copy_is_no_overflow_that_a_scaler_may_skip(found: list[dict[str
     assert (alarm["check"], alarm["reduced_nonfinite"]) == ("reduced gradient", [2])
 
 
+def test_an_alarm_that_cannot_be_settled_is_told_as_it_is(found: list[dict[str, Any]]) -> None:
+    alarm = found[0]["settling"]
+    assert [found[rank]["settling"] for rank in range(RANKS)] == [alarm] * RANKS
+    assert (alarm["check"], alarm["nonfinite"]) == ("compute", [0, 1, 2])
+
+
 def test_a_nan_names_its_rank_with_and_without_audits(found: list[dict[str, Any]]) -> None:
     for alarm in found[0]["nan"]:
         assert (alarm["check"], alarm["step"], alarm["nonfinite"]) == ("compute", 1, [1])

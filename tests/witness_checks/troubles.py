@@ -164,6 +164,19 @@ def only_one_reduced_copy_is_bad(rank: int, scaler: Any = None) -> Any:
     return alarm, same
 
 
+def settling_fails() -> Any:
+    def gone(alarm: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("the standby is gone")
+
+    model = DistributedDataParallel(Net())
+    guard = guarded(model, NO_AUDITS)
+    guard.settle = gone
+    with guard.forward(0):
+        loss = guard.work.compute_loss(model, batch(PLAIN, 0, dist.get_rank())) * float("inf")
+        loss.backward()
+    return guard.update(loss)
+
+
 def nan_loss(faulty: int) -> Any:
     fault = Fault.on(faulty, "last").nan().since(1)
     return train(PLAIN, NO_AUDITS, fault)[0], train(PLAIN, STRICT, fault)[0]
@@ -218,6 +231,7 @@ def everything() -> dict[str, Any]:
         "third fails": lambda: third_fails(1),
         "copy": lambda: only_one_reduced_copy_is_bad(2),
         "copy, scaled": lambda: only_one_reduced_copy_is_bad(2, torch.amp.GradScaler("cpu")),
+        "settling": settling_fails,
         "nan": lambda: nan_loss(1),
         "scaler": a_scaler_skips,
         "weights": weights_differ,

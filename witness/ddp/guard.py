@@ -216,7 +216,10 @@ class Guard:
         """Stop for an alarm, of a check beside the guard's as well; None goes through."""
         if alarm is None:
             return None
-        alarm = alarm if self.settle is None else self.settle(alarm)
+        try:
+            alarm = alarm if self.settle is None else self.settle(alarm)
+        except Exception:
+            _log.exception("the alarm could not be settled, and is told as it is")
         self._order.stop(f"{alarm['check']}, step {alarm['step']}")
         self._update.drop()
         exact = self._inspection.is_deterministic(alarm["step"])
