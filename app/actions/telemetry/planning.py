@@ -13,7 +13,7 @@ from witness.rules.observations import Window
 from witness.rules.step_clock import Mark, earliest
 from witness.rules.topology import Topology
 
-BASELINE = timedelta(hours=1)
+BASELINE = timedelta(hours=2)
 """Kept from before the suspect window: what is usual for this GPU at this work."""
 UNKNOWN_START = timedelta(hours=1)
 """Taken as the suspect window's length where no step has a time."""
