@@ -204,6 +204,15 @@ def renew(
     return set(connection.execute(sa.select(telemetry_windows.c.id).where(*mine)).scalars())
 
 
+def release(connection: Connection, worker: str) -> None:
+    """Give back what a worker that stops did not get to, for the next one to take at once."""
+    connection.execute(
+        telemetry_windows.update()
+        .where(telemetry_windows.c.state == "claimed", telemetry_windows.c.claimed_by == worker)
+        .values(state="queued", claimed_by=None, claimed_at=None)
+    )
+
+
 def settle(connection: Connection, window_id: int, worker: str, values: dict[str, Any]) -> bool:
     """Note what became of a claimed window; False where the claim was another worker's by then."""
     if "warnings" in values:

@@ -187,3 +187,14 @@ def test_a_claim_is_renewed_by_its_own_worker_only(serve: Callable[..., Service]
     wanted = [one.id for one in held]
     assert store.write(lambda c: telemetry_queue.renew(c, wanted, "two", now)) == set()
     assert store.write(lambda c: telemetry_queue.renew(c, wanted, "one", now)) == set(wanted)
+
+
+def test_a_process_that_stops_gives_back_what_it_did_not_get_to(
+    serve: Callable[..., Service],
+) -> None:
+    service = serve()
+    post_job(service)
+    pulling.plan_wanted(service.context)
+    pulling.pull_due(service.context, "one", lambda: True)
+    assert states(service) == ["queued"] * 11
+    assert pulling.pull_due(service.context, "two") == 11

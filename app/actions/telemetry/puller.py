@@ -61,15 +61,15 @@ class Puller:
         if place == 0:
             self._patiently(self.take_up_again)
             self._patiently(lambda: self._context.store.write(telemetry_unread.take_up_failed))
-        swept = 0.0
-        while not self._stopping.is_set():
+        swept, is_stopping = 0.0, self._stopping.is_set
+        while not is_stopping():
             done = 0
             if place == 0:
                 done += self._patiently(lambda: pulling.plan_wanted(self._context))
                 if time.monotonic() - swept > SWEEP_S:
                     self._patiently(lambda: pulling.read_unread(self._context))
                     swept = time.monotonic()
-            done += self._patiently(lambda: pulling.pull_due(self._context, worker))
+            done += self._patiently(lambda: pulling.pull_due(self._context, worker, is_stopping))
             if not done:
                 self._stopping.wait(POLL_S)
 

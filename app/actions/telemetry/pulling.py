@@ -86,7 +86,7 @@ def _apart(context: Context, alarm_id: int, work: Callable[[], object]) -> None:
         context.store.write(lambda connection: telemetry_unread.set_aside(connection, alarm_id))
 
 
-def pull_due(context: Context, worker: str) -> int:
+def pull_due(context: Context, worker: str, is_stopping: Callable[[], bool] = lambda: False) -> int:
     """Pull windows that are due and read the alarms that ask for them; give how many windows."""
     now = context.now()
     taken = context.store.write(
@@ -96,6 +96,9 @@ def pull_due(context: Context, worker: str) -> int:
     for _, alike in groupby(taken, key=_moment):
         windows = list(alike)
         for first in range(0, len(windows), AT_ONCE):
+            if is_stopping():
+                context.store.write(lambda connection: telemetry_queue.release(connection, worker))
+                return len(taken)
             _pull_held(context, worker, windows[first : first + AT_ONCE], now)
     with context.store.reading() as connection:
         alarms = telemetry_queue.askers(connection, [one.id for one in taken]) if taken else []
