@@ -135,7 +135,9 @@ def settle(group: Group, alarms: Sequence[Derived], resolved: bool = False) -> N
         for ordinal, draft in enumerate(one.drafts)
     ]
     new = write_findings(group.connection, rows, group.now)
-    telemetry_queue.want_alarms(group.connection, [one.alarm_id for one in alarms], group.now)
+    # An example's GPUs are invented: a source would be asked, and paid, for nothing.
+    real = [one.alarm_id for one in alarms if not one.post.envelope.example]
+    telemetry_queue.want_alarms(group.connection, real, group.now)
     for row in rows:
         if resolved or row.incident_id in new:
             book.touched[row.case_id].changed = True

@@ -272,3 +272,18 @@ def test_blocks_of_a_pull_replace_those_of_the_one_before(
             sa.select(sa.func.count()).select_from(telemetry_blocks)
         ).scalar()
     assert before == after == 33
+
+
+def test_a_recorded_example_asks_nobody(
+    serve: Callable[..., Service], prometheus: Prometheus
+) -> None:
+    service = serve({"url": prometheus.url})
+    marked = {"labels": {"example": "true"}}
+    *_, posted = service.post(
+        {"kind": "rank_map", **d.rank_map(), **marked},
+        {"kind": "alarm", **d.alarm(d.CULPRIT), **marked},
+    )
+    assert rounds(service) == 0
+    said = service.read(f"/alarms/{posted['id']}")["telemetry"]
+    assert said["state"] == "not_collected"
+    assert "no source is asked" in said["why"] + str(said["readings"])

@@ -21,6 +21,7 @@ DRAWN_SUSPECTS = 2
 """Suspects whose curves are drawn; of the others the reading is written."""
 PANELS = 12
 NOT_PULLED = "It was not pulled yet."
+EXAMPLE = "A recorded example: its GPUs are invented, so no source is asked for them."
 NO_GPU = "No GPU of this alarm is known by its UUID, so there is nothing to ask for."
 
 
@@ -64,6 +65,12 @@ class Telemetry:
     failed: int
     samples: int
     size: int
+    example: bool = False
+
+    @property
+    def unread(self) -> str:
+        """Say why a suspect has no reading."""
+        return EXAMPLE if self.example else NOT_PULLED
 
     @property
     def status(self) -> str:
@@ -78,7 +85,7 @@ class Telemetry:
             return NO_GPU
         found = [one.kept for one in self.suspects if one.kept is not None]
         first = next((one for one in found if one.status == self.status), None)
-        return NOT_PULLED if first is None else first.headline
+        return self.unread if first is None else first.headline
 
 
 def read_telemetry(connection: Connection, dossier: Dossier, *, curves: bool) -> Telemetry:
@@ -101,6 +108,7 @@ def read_telemetry(connection: Connection, dossier: Dossier, *, curves: bool) ->
         sum(one.state in ENDED_EMPTY for one in windows.values()),
         samples,
         size,
+        dossier.facts.example,
     )
 
 
@@ -160,13 +168,13 @@ def as_json(telemetry: Telemetry) -> dict[str, Any]:
         "failed": telemetry.failed,
         "left_out": telemetry.left_out,
         "samples": telemetry.samples,
-        "readings": [_reading(one) for one in telemetry.suspects],
+        "readings": [_reading(one, telemetry.unread) for one in telemetry.suspects],
     }
 
 
-def _reading(shown: Shown) -> dict[str, Any]:
+def _reading(shown: Shown, unread: str) -> dict[str, Any]:
     if shown.kept is None:
-        return {"gpu_uuid": shown.uuid, "state": "not_collected", "why": NOT_PULLED}
+        return {"gpu_uuid": shown.uuid, "state": "not_collected", "why": unread}
     reading = shown.kept.reading
     return {
         "gpu_uuid": shown.uuid,

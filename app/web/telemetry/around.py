@@ -45,11 +45,12 @@ class Suspected:
 def suspects(telemetry: Telemetry) -> tuple[Suspected, ...]:
     """Lay out every suspect."""
     return tuple(
-        _suspect(one, telemetry.times, place) for place, one in enumerate(telemetry.suspects)
+        _suspect(one, telemetry.times, place, telemetry.unread)
+        for place, one in enumerate(telemetry.suspects)
     )
 
 
-def _suspect(shown: Shown, times: Window, place: int) -> Suspected:
+def _suspect(shown: Shown, times: Window, place: int, unread: str) -> Suspected:
     kept = shown.kept
     reading: dict[str, Any] = dict(kept.reading) if kept else {}
     observed = [
@@ -61,7 +62,7 @@ def _suspect(shown: Shown, times: Window, place: int) -> Suspected:
         uuid=shown.uuid,
         word=WORDS[status],
         status=status,
-        headline=kept.headline if kept else "Not pulled yet: it waits for its turn.",
+        headline=kept.headline if kept else unread,
         whole=bool(kept and kept.whole),
         observations=tuple(observed[:OBSERVED]),
         more=max(len(observed) - OBSERVED, 0),
