@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     sources: dict[str, list[dict[str, Any]]] = Field(
         default_factory=dict,
         description="where a cluster's DCGM metrics are, by cluster name, as JSON: "
-        '{"alpine": [{"url": "http://prometheus:9090"}]}; see docs/telemetry.md',
+        '{"alpine": [{"url": "address"}]}; see docs/telemetry.md',
     )
     recurrence_days: int = Field(
         90, ge=1, description="a second incident within this many days recurs, in days"
