@@ -19,8 +19,7 @@ from app.store.columns import micros
 from app.store.intake.upsert import chunks, insert_new, merge
 from app.store.tables import telemetry_asks, telemetry_wants, telemetry_windows
 
-A_PERSON = 0
-"""Stands for an alarm where a person asked."""
+A_PERSON = telemetry_unread.A_PERSON
 OPEN = telemetry_unread.OPEN
 ENDED_EMPTY = ("refused", "given_up", "no_source")
 
@@ -250,17 +249,6 @@ def ask_again_in(connection: Connection, clusters: Collection[str], now: datetim
     )
     found = sorted(connection.execute(query).scalars())
     return sum(ask_again(connection, some, now) for some in chunks(found))
-
-
-def askers(connection: Connection, window_ids: Collection[int]) -> list[int]:
-    """List the alarms that ask for any of these windows."""
-    query = (
-        sa.select(telemetry_wants.c.alarm_id)
-        .where(telemetry_wants.c.window_id.in_(window_ids), telemetry_wants.c.alarm_id != A_PERSON)
-        .distinct()
-        .order_by(telemetry_wants.c.alarm_id)
-    )
-    return list(connection.execute(query).scalars())
 
 
 def of_alarm(connection: Connection, alarm_id: int) -> list[tuple[int, str, Window]]:

@@ -13,6 +13,8 @@ from sqlalchemy.engine import Connection
 
 from app.store.tables import telemetry_asks, telemetry_wants, telemetry_windows
 
+A_PERSON = 0
+"""Stands for an alarm where a person asked."""
 OPEN = ("queued", "claimed")
 
 _has_open = (
@@ -25,6 +27,34 @@ _has_open = (
     .correlate(telemetry_asks)
     .exists()
 )
+
+
+def askers(connection: Connection, window_ids: Collection[int]) -> list[int]:
+    """List the alarms that ask for any of these windows and have none that was never tried.
+
+    An alarm of many windows is read once they have all had their turn, not after each round.
+    """
+    other = telemetry_wants.alias()
+    has_untried = (
+        sa.select(other.c.window_id)
+        .join(telemetry_windows, telemetry_windows.c.id == other.c.window_id)
+        .where(
+            other.c.alarm_id == telemetry_wants.c.alarm_id,
+            telemetry_windows.c.state == "queued",
+            telemetry_windows.c.tries == 0,
+            telemetry_windows.c.pulled_at.is_(None),
+        )
+        .correlate(telemetry_wants)
+        .exists()
+    )
+    query = (
+        sa.select(telemetry_wants.c.alarm_id)
+        .where(telemetry_wants.c.window_id.in_(window_ids), telemetry_wants.c.alarm_id != A_PERSON)
+        .where(~has_untried)
+        .distinct()
+        .order_by(telemetry_wants.c.alarm_id)
+    )
+    return list(connection.execute(query).scalars())
 
 
 def unread(connection: Connection, limit: int) -> list[int]:

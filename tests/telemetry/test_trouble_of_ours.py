@@ -198,3 +198,22 @@ def test_a_process_that_stops_gives_back_what_it_did_not_get_to(
     pulling.pull_due(service.context, "one", lambda: True)
     assert states(service) == ["queued"] * 11
     assert pulling.pull_due(service.context, "two") == 11
+
+
+def test_an_alarm_of_many_windows_is_read_when_all_had_their_turn(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve()
+    post_job(service)
+    pulling.plan_wanted(service.context)
+    seen: list[int] = []
+    real = reading.read_alarm
+
+    def counted(context: Context, alarm_id: int) -> int:
+        seen.append(alarm_id)
+        return real(context, alarm_id)
+
+    monkeypatch.setattr(pulling, "TAKEN", 4)
+    monkeypatch.setattr(reading, "read_alarm", counted)
+    assert [pulling.pull_due(service.context, "w") for _ in range(4)] == [4, 4, 3, 0]
+    assert len(seen) == 1

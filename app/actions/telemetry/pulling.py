@@ -101,7 +101,7 @@ def pull_due(context: Context, worker: str, is_stopping: Callable[[], bool] = la
                 return len(taken)
             _pull_held(context, worker, windows[first : first + AT_ONCE], now)
     with context.store.reading() as connection:
-        alarms = telemetry_queue.askers(connection, [one.id for one in taken]) if taken else []
+        alarms = telemetry_unread.askers(connection, [one.id for one in taken]) if taken else []
     _read(context, alarms)
     return len(taken)
 
