@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -198,7 +200,6 @@ def test_an_answer_that_breaks_off_is_away(troubled: Troubled) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
-        import threading
 
         def half() -> None:
             for _ in range(transport.TRIES):
@@ -212,6 +213,29 @@ def test_an_answer_that_breaks_off_is_away(troubled: Troubled) -> None:
         with pytest.raises(Away, match="broke off"):
             pull(f"http://127.0.0.1:{server.getsockname()[1]}")
         thread.join(5)
+
+
+def test_a_source_that_drips_is_given_up() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        stopping = threading.Event()
+
+        def drip() -> None:
+            for _ in range(transport.TRIES):
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                    while not stopping.wait(0.05):
+                        connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(Away, match="no answer within the time limit"):
+            pull(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=0.2)
+        stopping.set()
+        thread.join(10)
 
 
 @pytest.mark.parametrize(
