@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -58,6 +58,8 @@ def test_every_dtype_and_layout_reads_in_its_logical_order(dtype: torch.dtype) -
         st.integers(-40, 40).map(lambda n: 2**34 + n),
     ),
 )
+@example(torch.tensor(7477096074775441324), 2, 0, 2**61)
+@example(torch.tensor([1.5, -2.0]), 2, 7, 2**62)
 def test_positions_go_on_past_thirty_two_bits(
     tensor: Tensor, version: int, key: int, start: int
 ) -> None:

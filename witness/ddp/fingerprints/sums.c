@@ -191,8 +191,11 @@ void witness_sums(const int64_t *table, int64_t rows, int64_t version, uint64_t 
             case 4: sums_of_4(data, count, first, sums); break;
             default: sums_of_8(data, count, first, sums); break;
             }
-            if (version == 2)
-                sums[2] += keyed(data, count * size, first * size / 4, key);
+            if (version == 2) {
+                /* Not by way of bytes, whose count may not fit where that of words does. */
+                uint64_t word = size < 4 ? first / (4 / size) : first * (size / 4);
+                sums[2] += keyed(data, count * size, word, key);
+            }
             data += count * size;
             first += count;
             left -= count;
