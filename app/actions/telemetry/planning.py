@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.actions.alarm_dossier import Dossier
+from app.store.alarm_reading import AlarmFacts
+from app.store.attempt_reading import Beat
 from app.store.telemetry_queue import Want
 from witness.rules.identity import gpu_uuid
 from witness.rules.observations import Window
@@ -85,11 +87,15 @@ def doubted(dossier: Dossier) -> list[str]:
 
 def window_of(dossier: Dossier) -> Window:
     """Place the alarm's suspect window in time, with what is usual before and a while after it."""
-    facts = dossier.facts
+    return window_at(dossier.facts, dossier.beats)
+
+
+def window_at(facts: AlarmFacts, beats: Iterable[Beat]) -> Window:
+    """Do the same from what is stored of an alarm and of its attempt's passes."""
     at = _seconds(facts.received_at if facts.time_note else facts.occurred_at)
     begun = at - UNKNOWN_START.total_seconds()
     if facts.window is not None:
-        marks = [Mark(beat.last_step, _seconds(beat.at)) for beat in dossier.beats]
+        marks = [Mark(beat.last_step, _seconds(beat.at)) for beat in beats]
         told = earliest(facts.window[0], marks, Mark(facts.step, at), facts.step_time_s)
         begun = begun if told is None else min(told, at)
     begun = max(begun, at - LONGEST.total_seconds())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.actions.alarm_dossier import Dossier
-from app.actions.telemetry.planning import Suspect, plan
+from app.actions.telemetry.planning import plan
 from app.store import ids, telemetry_kept, telemetry_queue
 from app.store.connection import Connection
 from app.store.telemetry_kept import STATUSES, Kept
@@ -97,7 +97,7 @@ def read_telemetry(connection: Connection, dossier: Dossier, *, curves: bool) ->
     shown = []
     for place, suspect in enumerate(planned.suspects):
         drawn = curves and place < DRAWN_SUSPECTS
-        shown.append(_shown(connection, suspect, asked, by_gpu, drawn=drawn))
+        shown.append(show(connection, suspect.uuid, asked, by_gpu, drawn=drawn))
     windows = {one.id: one for _, _, one in asked}
     samples, size = telemetry_kept.sizes(connection, list(windows))
     return Telemetry(
@@ -112,20 +112,21 @@ def read_telemetry(connection: Connection, dossier: Dossier, *, curves: bool) ->
     )
 
 
-def _shown(
+def show(
     connection: Connection,
-    suspect: Suspect,
+    uuid: str,
     asked: Sequence[tuple[int, str, Window]],
     readings: Mapping[int, Kept],
     *,
     drawn: bool,
 ) -> Shown:
-    own = ids.derive("gpu", suspect.uuid)
+    """Gather one suspect of an alarm; `drawn` asks for samples to draw."""
+    own = ids.derive("gpu", uuid)
     mine = [(role, window) for owner, role, window in asked if owner == own]
     kept = readings.get(own)
     panels = _panels(connection, mine, kept) if drawn else []
     windows = tuple(window for _, window in mine)
-    return Shown(suspect.uuid, kept, windows, tuple(panels[:PANELS]), len(panels))
+    return Shown(uuid, kept, windows, tuple(panels[:PANELS]), len(panels))
 
 
 def _panels(
