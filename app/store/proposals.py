@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from app.store.tables import proposals
 
 PENDING = ("proposed",)
-UNDER_WAY = ("approved", "executing", "accepted")
+UNDER_WAY = ("approved", "executing", "accepted", "waiting")
 ENDED = (
     "verified", "refused", "failed", "gone", "unknown", "rejected", "superseded", "expired",
 )  # fmt: skip
@@ -54,6 +54,13 @@ class Proposal:
     claimed_at: datetime | None
     finished_at: datetime | None
     outcome: str | None
+    parameters: Mapping[str, Any]  # how it is carried out; empty: the action needs nothing more
+    policy: str | None  # version of the rails that it was approved under; None: not approved yet
+    lineage: Mapping[str, Any]  # the machine that was approved, as it was read live
+    execute_by: datetime | None  # not sent by then: never sent
+    batch_id: int | None
+    next_look_at: datetime | None  # when its effect is looked for next; None: nothing to look for
+    looks: int
     details: Mapping[str, Any]
 
     @property
@@ -73,13 +80,16 @@ class Proposal:
 
 
 COLUMNS = tuple(proposals.c)
+NAMES = tuple(column.name for column in COLUMNS)
+JSON_COLUMNS = ("parameters", "lineage", "details")
 
 
 def from_row(row: Any) -> Proposal:
     """Build a proposal from a row that begins with its columns."""
-    values = list(row[: len(COLUMNS)])
-    values[-1] = json.loads(values[-1]) if values[-1] else {}
-    return Proposal(*values)
+    values = dict(zip(NAMES, row[: len(COLUMNS)], strict=True))
+    for name in JSON_COLUMNS:
+        values[name] = json.loads(values[name]) if values[name] else {}
+    return Proposal(**values)
 
 
 def get(connection: Connection, proposal_id: int) -> Proposal | None:
@@ -105,7 +115,8 @@ def of_cases(connection: Connection, case_ids: Collection[int]) -> dict[int, tup
 def add(connection: Connection, values: Mapping[str, Any]) -> None:
     """Keep a new proposal."""
     row = dict(values)
-    row["details"] = json.dumps(row["details"]) if row.get("details") else None
+    for name in JSON_COLUMNS:
+        row[name] = json.dumps(row[name]) if row.get(name) else None
     connection.execute(proposals.insert().values(row))
 
 
@@ -132,8 +143,9 @@ def move(
     `claimed_by` also asks that the row is still claimed by that worker.
     """
     row = dict(values)
-    if "details" in row:
-        row["details"] = json.dumps(row["details"])
+    for name in JSON_COLUMNS:
+        if name in row:
+            row[name] = json.dumps(row[name])
     statement = proposals.update().where(
         proposals.c.id == proposal_id, proposals.c.status.in_(from_statuses)
     )

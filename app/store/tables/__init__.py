@@ -43,6 +43,13 @@ from app.store.tables.identity import (
     rank_map_nodes,
     rank_maps,
 )
+from app.store.tables.machines import (
+    approval_batches,
+    hardware_tests,
+    machine_links,
+    targeted_audits,
+    vetoes,
+)
 from app.store.tables.metadata import metadata
 from app.store.tables.offenders import WINDOWS, fleet_days, offender_windows
 from app.store.tables.people import (
@@ -65,6 +72,7 @@ __all__ = [
     "alarm_hours",
     "alarm_reports",
     "alarms",
+    "approval_batches",
     "attempt_maps",
     "attempts",
     "audit_entries",
@@ -77,8 +85,10 @@ __all__ = [
     "findings",
     "fleet_days",
     "gpus",
+    "hardware_tests",
     "incidents",
     "jobs",
+    "machine_links",
     "metadata",
     "nodes",
     "notes",
@@ -96,10 +106,12 @@ __all__ = [
     "sign_in_links",
     "subject_days",
     "subject_jobs",
+    "targeted_audits",
     "telemetry_asks",
     "telemetry_blocks",
     "telemetry_readings",
     "telemetry_wants",
     "telemetry_windows",
     "tokens",
+    "vetoes",
 ]

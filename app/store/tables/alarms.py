@@ -171,7 +171,7 @@ proposals = Table(
         "id", BigInteger, primary_key=True, autoincrement=False
     ),  # derived: case, action, ordinal
     Column("case_id", BigInteger, ForeignKey("cases.id"), nullable=False),
-    Column("action", Text, nullable=False),  # cordon, uncordon, replace, deep_health_check
+    Column("action", Text, nullable=False),  # see app/actions/orders
     Column("ordinal", Integer, nullable=False),
     Column("cluster", Text, nullable=False),
     Column("node_id", BigInteger),
@@ -180,7 +180,7 @@ proposals = Table(
     Column("instance_id", Text),
     Column("gpu_uuid", Text),
     Column("status", Text, nullable=False),
-    # proposed, approved, executing, accepted, verified, refused, failed, gone, unknown,
+    # proposed, approved, executing, accepted, waiting, verified, refused, failed, gone, unknown,
     # rejected, superseded, expired
     Column("evidence_version", Integer, nullable=False),
     Column("table_version", Text, nullable=False),
@@ -198,8 +198,17 @@ proposals = Table(
     Column("claimed_at", Instant),
     Column("finished_at", Instant),
     Column("outcome", Text),  # plain words of what happened
+    Column("parameters", Text),  # JSON: how the action is carried out; None: it needs nothing
+    Column("policy", Text),  # version of the rails that it was approved under
+    Column("lineage", Text),  # JSON: the machine that was approved, as it was read live
+    Column("execute_by", Instant),  # an approval not sent by then is never sent
+    Column("batch_id", BigInteger),  # decided together with others
+    Column("next_look_at", Instant),  # when the effect of an accepted order is looked for next
+    Column("looks", Integer, nullable=False, server_default="0"),  # how often it was looked for
     Column("details", Text),  # JSON: what was read before and after
     UniqueConstraint("case_id", "action", "ordinal"),
     Index(None, "status", "created_at"),
+    Index(None, "status", "next_look_at"),
     Index(None, "node_id"),
+    Index(None, "batch_id"),
 )
