@@ -39,6 +39,12 @@ class Settings(BaseSettings):
         description='Kubernetes access by cluster name, as JSON: {"alpine": {"kubeconfig": '
         '"/path", "context": "name"}} or {"in_cluster": true}; a cluster not named is a dry run',
     )
+    providers: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="who owns a cluster's machines, by cluster name, as JSON: "
+        '{"alpine": {"kind": "hyperpod", "cluster": "name", "region": "us-west-2"}}; a cluster '
+        "not named is a dry run; see docs/actions.md",
+    )
     sources: dict[str, list[dict[str, Any]]] = Field(
         default_factory=dict,
         description="where a cluster's DCGM metrics are, by cluster name, as JSON: "

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from starlette.requests import HTTPConnection
 
 from app.cluster.ports import ClusterPort
+from app.cluster.provider.ports import ProviderPort
 from app.config import Settings
 from app.sources.ports import Sources
 from app.store.store import Store
@@ -21,13 +22,14 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Settings, store, clusters, metric sources and the clock: handed down, never looked up."""
+    """Settings, store, the outside world by cluster name, and the clock: handed down."""
 
     settings: Settings
     store: Store
     clusters: Mapping[str, ClusterPort] = field(default_factory=dict)
     now: Callable[[], datetime] = utc_now
     sources: Sources = field(default_factory=dict)
+    providers: Mapping[str, ProviderPort] = field(default_factory=dict)
 
 
 def context_of(request: HTTPConnection) -> Context:

@@ -54,3 +54,7 @@ class ClusterFailed(ClusterError):
 
 class NodeGone(ClusterError):
     """The cluster knows no node of this name: final, not to be tried again."""
+
+
+class MachineGone(ClusterError):
+    """The provider knows no machine of this id: final, not to be tried again."""

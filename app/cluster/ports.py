@@ -14,6 +14,8 @@ from typing import Any, Protocol
 class Outcome(StrEnum):
     """How an approved action ended."""
 
+    ACCEPTED = "accepted"  # an order was taken; its effect shows later, if at all
+    UNDER_WAY = "under_way"  # somebody else does it already, or did: nothing was ordered
     CHANGED = "changed"  # the node is now as asked, and it was this call that made it so
     ALREADY_OURS = "already_ours"  # the node was as asked before, not by others: nothing was sent
     ALREADY_BY_OTHER = "already_by_other"  # somebody else's cordon: left as it is, not taken over
