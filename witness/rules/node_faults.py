@@ -7,6 +7,7 @@ GPU is meant.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import Any
 
 from witness.rules import words
 from witness.rules.dcgm_rows import Evidence
-from witness.rules.moments import at
+from witness.rules.moments import at, span
 from witness.rules.observations import Observation, When, Window
 from witness.rules.xid import AS_EVIDENCE, XidLine, xid_in_line, xid_of
 
@@ -27,7 +28,9 @@ _DETECTION = "HealthMonitoringAgentDetectionEvent"
 _USUAL = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 _HARDWARE_READY = "AcceleratedHardwareReady"
 _HARDWARE = ("Nvidia", "Xid", "Gpu", "DCGM", "Dcgm", _HARDWARE_READY)
-_FAR_APART_S = 3600.0
+_OVER = re.compile(r"Node condition \S{1,200} is now:\s{0,4}False\b")
+FAR_APART_S = 3600.0
+"""Two times of one line that differ by more than this are both said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class NodeFault:
 
     `source` is log, label, annotation or condition. `time` is None where none was given, which a
     label never has. `inner` is a second time in the same line. `xid` is what its message quotes.
+    `over` says that it is written down as ended. `repeats` counts further ones of the same kind
+    that are gathered here, the last of them at `until`.
     """
 
     source: str
@@ -45,6 +50,23 @@ class NodeFault:
     time: float | None = None
     inner: float | None = None
     xid: XidLine | None = None
+    over: bool = False
+    repeats: int = 0
+    until: float | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """Say how much it says about the hardware, of whichever GPU of the node."""
+        if self.over or self.reason == APPLICATION:
+            return "context"
+        if self.xid is not None:
+            return AS_EVIDENCE[xid_of(self.xid.number).kind]
+        return "hardware" if f"{self.kind} {self.reason}".startswith(_HARDWARE) else "hint"
+
+    @property
+    def said(self) -> str:
+        """Say in a sentence what was written down, without when and of which GPU."""
+        return _what(self)
 
 
 def agent_event(line: str) -> NodeFault | None:
@@ -65,6 +87,7 @@ def agent_event(line: str) -> NodeFault | None:
         time=_time(named.get("ts")),
         inner=_time(details.get("timestamp")),
         xid=xid_in_line(message),
+        over=_OVER.search(message) is not None,
     )
 
 
@@ -110,7 +133,7 @@ def fault_observations(
 
 
 def _observed(window: Window, fault: NodeFault, pci: Sequence[str]) -> Observation:
-    evidence = _evidence(fault)
+    evidence = fault.evidence
     address = fault.xid.pci if fault.xid else None
     mine = address is not None and address in pci
     if address is not None and pci and not mine:
@@ -129,20 +152,15 @@ def _observed(window: Window, fault: NodeFault, pci: Sequence[str]) -> Observati
             sentence for sentence in (_what(fault), _whose(address, pci), _times(fault)) if sentence
         ),
         last=fault.time,
+        xid=None if fault.xid is None else fault.xid.number,
     )
-
-
-def _evidence(fault: NodeFault) -> Evidence:
-    if fault.reason == APPLICATION:
-        return "context"
-    if fault.xid is not None:
-        return AS_EVIDENCE[xid_of(fault.xid.number).kind]
-    return "hardware" if f"{fault.kind} {fault.reason}".startswith(_HARDWARE) else "hint"
 
 
 def _what(fault: NodeFault) -> str:
     named = " ".join(dict.fromkeys(one for one in (fault.kind, fault.reason) if one))
     text = f"The node's {fault.source} says {words.cut(named or 'a fault')}"
+    if fault.over:
+        return f"{text} is over."
     if fault.xid is not None:
         text += f", Xid {fault.xid.number} ({xid_of(fault.xid.number).text})"
         if fault.xid.recovery:
@@ -161,10 +179,14 @@ def _whose(address: str | None, pci: Sequence[str]) -> str:
 
 
 def _times(fault: NodeFault) -> str:
+    if fault.time is None and fault.inner is not None:
+        return f"Its times do not agree; the line itself says {at(fault.inner)}."
     if fault.time is None:
         return "No time is given."
     text = f"Written at {at(fault.time)}."
-    if fault.inner is not None and abs(fault.inner - fault.time) > _FAR_APART_S:
+    if fault.repeats and fault.until is not None:
+        text = f"Written {fault.repeats + 1:,} times, {span(fault.time, fault.until)}."
+    if fault.inner is not None and abs(fault.inner - fault.time) > FAR_APART_S:
         text += f" The same line also says {at(fault.inner)}."
     return text
 

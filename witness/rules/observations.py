@@ -84,7 +84,8 @@ class Observation:
 
     `risen` says whether it makes the reading risen. `first` is the last sample without it, `last`
     the first sample that shows it; None where the samples do not tell. `chance` is how often chance
-    alone would show as much, None where that was not worked out.
+    alone would show as much, None where that was not worked out. `xid` is the number of the Xid
+    that it is about.
     """
 
     code: str
@@ -98,6 +99,7 @@ class Observation:
     last: float | None = None
     amount: float | None = None
     chance: float | None = None
+    xid: int | None = None
 
 
 MissingWhy = Literal["refused", "disabled", "basic_level", "not_in_add_on", "absent", "no_value"]

@@ -61,6 +61,7 @@ def _of_gauge(around: Around, part: Part, seen: XidSeen) -> Observation:
         part=part,
         first=seen.before,
         last=seen.at,
+        xid=xid.number,
     )
 
 
@@ -83,6 +84,7 @@ def _standing(around: Around, part: Part, seen: XidSeen, xid: Xid) -> Observatio
         ),
         part=part,
         last=seen.at,
+        xid=xid.number,
     )
 
 
@@ -126,6 +128,7 @@ def _of_window_count(around: Around, clean: Clean) -> Iterator[Observation]:
             first=since,
             last=times[0],
             amount=float(most),
+            xid=_number(clean.series.part) or None,
         )
 
 
@@ -164,6 +167,7 @@ def _of_total(around: Around, clean: Clean) -> Iterator[Observation]:
             first=rise.before,
             last=rise.at,
             amount=rise.amount,
+            xid=_number(clean.series.part) or None,
         )
 
 
@@ -188,12 +192,17 @@ def _counted_thing(clean: Clean) -> tuple[str, Evidence, str] | None:
         if event is None or not event.hardware:
             return None
         return f"Clock event “{event.title}”", "hint", ""
-    text = labels.get("xid", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    number = _number(clean.series.part)
     if number == 0:
         return None
     xid = xid_of(number)
     return _named(xid), AS_EVIDENCE[xid.kind], _advice(xid)
+
+
+def _number(part: Part) -> int:
+    """Read the Xid that a counted series is about; 0 where it is about none."""
+    text = dict(part).get("xid", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 def _counts(evidence: Evidence, when: When) -> bool:
