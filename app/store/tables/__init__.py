@@ -51,6 +51,7 @@ from app.store.tables.machines import (
     vetoes,
 )
 from app.store.tables.metadata import metadata
+from app.store.tables.node_evidence import node_evidence, node_evidence_wants, node_records
 from app.store.tables.offenders import WINDOWS, fleet_days, offender_windows
 from app.store.tables.people import (
     people,
@@ -90,6 +91,9 @@ __all__ = [
     "jobs",
     "machine_links",
     "metadata",
+    "node_evidence",
+    "node_evidence_wants",
+    "node_records",
     "nodes",
     "notes",
     "offender_windows",
