@@ -62,12 +62,23 @@ APPROVAL_LASTS = timedelta(minutes=15)
 def approved_long_ago(proposal: Proposal, now: datetime) -> Rail | None:
     """Refuse to send what was approved too long ago; None: it is fresh, or it undoes."""
     at = proposal.decided_at
-    if proposal.action == "uncordon" or at is None or now - at <= APPROVAL_LASTS:
+    if proposal.action == "uncordon" or at is None:
+        return None
+    by = proposal.execute_by or at + APPROVAL_LASTS
+    if now <= by:
         return None
     minutes = int((now - at).total_seconds() // 60)
     return Rail(
         "stale_approval", f"It was approved {minutes} minutes ago, too long to be sent now."
     )
+
+
+def before_sending(connection: Connection, proposal: Proposal, now: datetime) -> Rail | None:
+    """Find the first rail that keeps an approved action from being sent; None: it may go out.
+
+    Called in the transaction that claims the row.  What undoes is never held back.
+    """
+    return brake(connection, proposal) or approved_long_ago(proposal, now)
 
 
 _TITLES = {
