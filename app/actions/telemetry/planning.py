@@ -58,7 +58,7 @@ def plan(dossier: Dossier) -> Plan:
     uuids = doubted(dossier)
     chosen = _suspects(dossier.topology, uuids[: _limit(dossier)])
     window = window_of(dossier)
-    start, end = _on_grid(window.start, window.end)
+    start, end = on_grid(window.start, window.end)
     wants = [
         Want(dossier.facts.cluster, uuid, start, end, role, one.uuid)
         for one in chosen
@@ -150,7 +150,8 @@ def _whole(text: str | None) -> str | None:
     return known.canonical if known.form == "full" else None
 
 
-def _on_grid(start: float, end: float) -> tuple[datetime, datetime]:
+def on_grid(start: float, end: float) -> tuple[datetime, datetime]:
+    """Widen a time to the grid on which windows begin and end."""
     grid = GRID.total_seconds()
     first, last = start // grid * grid, -(-end // grid) * grid
     return datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
