@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.sources.bodies import TooMuch
 from app.sources.ports import Refused
-from app.sources.transport import Answer, TooMuch, asks_for_less
+from app.sources.texts import one_line
+from app.sources.transport import Answer, asks_for_less
 from witness.rules.samples import RawSeries, from_prometheus
 
-_SECRET = re.compile(
-    r"the canonical string.*"
-    r"|(bearer|basic)\s+[\w.~+/=-]{8,}"
-    r"|(x-amz-security-token|authorization|credential|signature)\s*[:=]\s*((bearer|basic)\s+)?\S+",
-    re.IGNORECASE,
-)
-"""What a front may repeat of a request it refuses: AWS names the token among what was signed."""
+MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +36,24 @@ def read(answer: Answer) -> Matrix:
     found = data.get("result")
     if not isinstance(found, list):
         raise Refused("The source's list of series cannot be read.")
-    warnings = [str(one) for key in ("warnings", "infos") for one in document.get(key) or ()]
+    warnings = [*_told(document.get("warnings")), *_told(document.get("infos"))]
     return Matrix([_series(one) for one in found], warnings, _is_partial(document, warnings))
 
 
 def _series(entry: Any) -> RawSeries:
     try:
-        return from_prometheus(entry["metric"], entry.get("values") or ())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Refused(f"A series of the source cannot be read: {error}.") from None
+        series = from_prometheus(entry["metric"], entry.get("values") or ())
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Refused(f"A series of the source cannot be read: {one_line(str(error))}.") from None
+    if not all(isinstance(one, str) for pair in series.labels.items() for one in pair):
+        raise Refused("A series of the source cannot be read: a label is no text.")
+    return series
+
+
+def _told(listed: Any) -> list[str]:
+    """Read what a source says beside its samples; what is no list says nothing."""
+    found = listed if isinstance(listed, list) else []
+    return [one_line(str(one)) for one in found[:MOST_WARNINGS]]
 
 
 def _document(answer: Answer) -> Mapping[str, Any]:
@@ -69,7 +73,7 @@ def _document(answer: Answer) -> Mapping[str, Any]:
 def _fail(answer: Answer, document: Mapping[str, Any]) -> None:
     text = str(document.get("error") or document.get("message") or document.get("errorType") or "")
     if asks_for_less(answer):
-        raise TooMuch(text)
+        raise TooMuch(one_line(text))
     raise Refused(_refusal(answer.status, text))
 
 
@@ -79,7 +83,7 @@ def _refusal(status: int, text: str) -> str:
         403: "it does not allow it",
         404: "its address does not speak the query API",
     }.get(status, f"it answered {status}")
-    said = _SECRET.sub("…", " ".join(text.split()))[:300]
+    said = one_line(text)
     return f"The source refused: {why}." + (f" It says: “{said}”." if said else "")
 
 

@@ -71,7 +71,7 @@ class MetricSource(Protocol):
     """One place that holds DCGM samples of a cluster."""
 
     def about(self) -> About:
-        """Say what is known of it; may look it up once, and never raises."""
+        """Say what is known of it; may look it up now and then, and never raises."""
 
     def pull(self, question: Question) -> Pulled:
         """Give the stored samples with their own times; raises `SourceError`."""

@@ -13,16 +13,16 @@ from math import isfinite
 from urllib.parse import urlencode
 
 import urllib3
-from urllib3.exceptions import HTTPError, ReadTimeoutError
+from urllib3.exceptions import HTTPError
 from urllib3.util import Retry, Timeout
 
-from app.sources.ports import Away, Refused, SourceError
+from app.sources import bodies
+from app.sources.ports import Away, Refused
 
 TRIES = 3  # within one pull; longer waits belong to the queue
 LONGEST_WAIT_S = 8.0  # a source that asks for more is left alone until later
 LONGEST_AWAY_S = 3600.0  # whatever it asks for: the evidence ages out of it meanwhile
 ANSWER_TIMES = 3  # an answer that has begun may take so many time limits in all
-ANSWER_LIMIT = 64 << 20  # more is asked for in smaller pieces
 AGAIN = frozenset({429, 500, 502, 503, 504})
 STALE = ("signature expired", "expiredtoken", "security token included in the request is expired")
 
@@ -51,10 +51,6 @@ SMALLER = (
 
 Signer = Callable[[str, bytes, Mapping[str, str]], Mapping[str, str]]
 """Give the headers of a POST of these bytes to this address; called anew for every try."""
-
-
-class TooMuch(SourceError):
-    """The source will not give so much in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,29 +124,10 @@ class Transport:
             redirect=False,  # it could carry our token elsewhere
         )
         try:
-            data = _read(response, time.monotonic() + ANSWER_TIMES * self._timeout_s)
+            data = bodies.read(response, time.monotonic() + ANSWER_TIMES * self._timeout_s)
             return Answer(response.status, data), _after(response.headers.get("Retry-After"))
         finally:
             response.release_conn()
-
-
-def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Read an answer up to the limit and the deadline; half an answer raises.
-
-    The pool's time limit is for each reading of the socket: a source that drips would hold a
-    thread for ever.
-    """
-    parts, size = [], 0
-    while part := response.read1(1 << 16):
-        size += len(part)
-        if size > ANSWER_LIMIT:
-            response.close()
-            raise TooMuch(f"The answer is larger than {ANSWER_LIMIT >> 20} MiB.")
-        if time.monotonic() > deadline:
-            response.close()
-            raise ReadTimeoutError(None, None, "the answer takes too long")  # type: ignore[arg-type]
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _may_pass(answer: Answer) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from tests.doubles.kubernetes.certificate import server_context
 from tests.prometheus import Prometheus
 
 
@@ -36,6 +38,7 @@ class Troubled:
     forms: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    ca_file: str = ""
 
     def next(self, form: dict[str, str]) -> Reply:
         """Give the answer to this form."""
@@ -61,12 +64,24 @@ def failure(status: int, error: str, kind: str = "bad_data", **headers: str) -> 
 def troubled() -> Iterator[Troubled]:
     """Start a server whose answers a test prepares."""
     state = Troubled()
-    with _serving(state):
+    with serving(state):
+        yield state
+
+
+@pytest.fixture
+def troubled_tls(tmp_path: Path) -> Iterator[Troubled]:
+    """Start the same behind TLS, with a certificate for 127.0.0.1 that `ca_file` trusts."""
+    context, certificate = server_context(tmp_path)
+    (tmp_path / "ca.pem").write_text(certificate)
+    state = Troubled(ca_file=str(tmp_path / "ca.pem"))
+    with serving(state, context):
         yield state
 
 
 @contextmanager
-def _serving(state: Troubled) -> Iterator[None]:
+def serving(state: Troubled, context: ssl.SSLContext | None = None) -> Iterator[None]:
+    """Serve its answers at `state.url` until the block ends."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,7 +104,10 @@ def _serving(state: Troubled) -> Iterator[None]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if context is None else "https"
+    state.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:

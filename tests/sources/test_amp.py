@@ -1,11 +1,8 @@
-"""Is a request to Amazon Managed Prometheus signed as its front checks it, and found by itself?"""
+"""Is a request to Amazon Managed Prometheus signed as its front checks it?"""
 
 from __future__ import annotations
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from botocore.auth import SigV4Auth
@@ -13,7 +10,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import CredentialRetrievalError
 
-from app.sources import discovery, sigv4
+from app.sources import sigv4
 from app.sources.ports import Away, Question, Refused
 from app.sources.registry import sources
 from tests.sources.conftest import Troubled, matrix
@@ -29,7 +26,6 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
     monkeypatch.setattr(sigv4, "session", sigv4._Session().get)
-    monkeypatch.setattr(discovery, "session", sigv4.session)
 
 
 def signed_again(url: str, body: bytes, sent: dict[str, str]) -> str:
@@ -95,113 +91,3 @@ def test_no_credentials_is_a_refusal(troubled: Troubled, monkeypatch: pytest.Mon
     with pytest.raises(Refused, match="No AWS credentials"):
         one.pull(ASKED)
     assert troubled.forms == []
-
-
-SAID: dict[str, Any] = {
-    "ampWorkspace": {"prometheusEndpoint": "https://aps/workspaces/ws-1/", "arn": "arn:aws:aps"},
-    "amgWorkspace": {"workspaceName": "gpu", "arn": "arn:aws:grafana"},
-    "metricsProvider": {
-        "acceleratedComputeMetrics": {"level": "ADVANCED", "scrapeInterval": 30},
-    },
-}
-YAML = """
-ampWorkspace:
-  prometheusEndpoint: https://aps/workspaces/ws-1/
-amgWorkspace: {workspaceName: gpu}
-metricsProvider:
-  acceleratedComputeMetrics:
-    level: ADVANCED
-    scrapeInterval: 30
-"""
-WHOLE = discovery.AddOn("https://aps/workspaces/ws-1/", "advanced", 30.0, "gpu")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (json.dumps(SAID), WHOLE),
-        (YAML, WHOLE),
-        ("", discovery.AddOn()),
-        ("{", discovery.AddOn()),
-        ('{"ampWorkspace": 7, "metricsProvider": []}', discovery.AddOn()),
-        ('{"metricsProvider": {"acceleratedComputeMetrics": {"level": "SOME",'
-         ' "scrapeInterval": true}}}', discovery.AddOn()),
-        ('{"metricsProvider": {"acceleratedComputeMetrics": {"level": "basic"}}}',
-         discovery.AddOn(level="basic")),
-    ],
-)  # fmt: skip
-def test_the_add_on_says_where_and_how_much(text: str, expected: discovery.AddOn) -> None:
-    assert discovery.read(text) == expected
-
-
-class _Eks(BaseHTTPRequestHandler):
-    """As EKS answers to `DescribeAddon`."""
-
-    asked: ClassVar[list[str]] = []
-    status = 200
-    answer: ClassVar[dict[str, Any]] = {}
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Write nothing."""
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        body = json.dumps(self.answer).encode()
-        self.send_response(self.status)
-        if self.status != 200:
-            self.send_header("x-amzn-ErrorType", "ResourceNotFoundException")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-@pytest.fixture
-def eks() -> Any:
-    handler = type("Eks", (_Eks,), {"asked": [], "answer": {}, "status": 200})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    handler.url = f"http://127.0.0.1:{server.server_address[1]}"  # type: ignore[attr-defined]
-    yield handler
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_the_address_is_found_through_eks_and_asked_for_once(troubled: Troubled, eks: Any) -> None:
-    said = {**SAID, "ampWorkspace": {"prometheusEndpoint": f"{troubled.url}/workspaces/ws-1/"}}
-    eks.answer = {"addon": {"addonName": discovery.ADD_ON, "configurationValues": json.dumps(said)}}
-    troubled.replies = [matrix()]
-    entry = {
-        "kind": "amp",
-        "region": "eu-central-1",
-        "eks_cluster": "fleet",
-        "endpoint_url": eks.url,
-    }
-    (one,) = sources({"alpine": [entry]})["alpine"]
-    one.pull(ASKED)
-    about = one.about()
-    one.pull(ASKED)
-    one.close()
-    assert eks.asked == [f"/clusters/fleet/addons/{discovery.ADD_ON}"]
-    assert (about.level, about.interval_s, about.through) == (
-        "advanced",
-        30.0,
-        "the add-on of fleet",
-    )
-
-
-def test_an_add_on_that_is_not_there_is_a_refusal(eks: Any) -> None:
-    eks.status, eks.answer = 404, {"message": "No addon: x found in cluster: fleet"}
-    entry = {
-        "kind": "amp",
-        "region": "eu-central-1",
-        "eks_cluster": "fleet",
-        "endpoint_url": eks.url,
-    }
-    (one,) = sources({"alpine": [entry]})["alpine"]
-    with pytest.raises(Refused, match="No addon: x found"):
-        one.pull(ASKED)
-    assert one.about().level is None
-    one.close()

@@ -14,6 +14,7 @@ from tests.prometheus import STALE_MARK, Prometheus, dcgm
 from witness.rules.samples import join
 
 TEMP = "DCGM_FI_DEV_GPU_TEMP"
+LINK = "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"
 GPUS = tuple(dcgm(TEMP, gpu)["UUID"] for gpu in range(8))
 
 
@@ -70,7 +71,7 @@ def test_a_server_with_a_small_limit_is_asked_for_less_at_a_time(
 
 def test_other_labels_of_the_uuid_and_other_spellings_are_found(prometheus: Prometheus) -> None:
     start = float(int(time.time()) - 3600)
-    link = {"__name__": "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "gpu_uuid": GPUS[1]}
+    link = {"__name__": LINK, "gpu_uuid": GPUS[1]}
     moved = {"__name__": TEMP, "exported_UUID": GPUS[2].upper()}
     prometheus.write(
         [
@@ -85,6 +86,31 @@ def test_other_labels_of_the_uuid_and_other_spellings_are_found(prometheus: Prom
     assert sorted(one.labels["__name__"] for one in both) == sorted([TEMP, link["__name__"]])
     (other,) = asked.pull(Question(GPUS[2:3], start, start + 60)).series
     assert other.labels["exported_UUID"] == GPUS[2].upper()
+
+
+def test_gpus_under_four_labels_of_one_fleet_are_all_found(prometheus: Prometheus) -> None:
+    start = float(int(time.time()) - 3600)
+    label = ["UUID"] * 4 + ["gpu_uuid", "gpu_uuid", "exported_UUID", "uuid"]
+    stored = []
+    for gpu, name in enumerate(label):
+        plain = {key: text for key, text in dcgm(TEMP, gpu).items() if key != "UUID"}
+        link = {"__name__": LINK, "gpu_uuid": GPUS[gpu], "nvlink": "3"}
+        stored += [(plain | {name: GPUS[gpu]}, samples(start, 4)), (link, samples(start, 4))]
+    prometheus.write(stored)
+    pulled = source(prometheus.url).pull(Question(GPUS, start, start + 60))
+    fields = {gpu: set[int]() for gpu in GPUS}
+    for one in join(pulled.series).series:
+        fields[one.gpu_uuid].add(one.field_id)
+        assert one.left_out == 0
+    assert all(found == {150, 409} for found in fields.values())
+    assert pulled.queries == 4  # UUID, gpu_uuid, uuid, exported_UUID; then nobody is left
+
+
+def test_a_series_with_two_labels_of_its_gpu_counts_once(prometheus: Prometheus) -> None:
+    start = float(int(time.time()) - 3600)
+    prometheus.write([(dcgm(TEMP, 0, gpu_uuid=GPUS[0]), samples(start, 4))])
+    pulled = source(prometheus.url).pull(Question(GPUS[:1], start, start + 60))
+    assert (len(pulled.series), pulled.samples, pulled.queries) == (1, 4, 2)
 
 
 def test_what_was_never_stored_is_an_empty_answer(prometheus: Prometheus) -> None:

@@ -68,6 +68,6 @@ def test_each_kind_is_asked_in_its_way(troubled: Troubled, kind: str, key: str |
     troubled.replies = [matrix()]
     (one,) = sources({"alpine": [{"url": troubled.url, "kind": kind}]})["alpine"]
     one.pull(ASKED)
-    assert troubled.forms[0]["timeout"] == "30s"
+    assert troubled.forms[0]["timeout"] == "30000ms"
     assert ("partial_response" in troubled.forms[0]) == (key is not None)
     one.close()

@@ -10,13 +10,13 @@ import time
 
 import pytest
 
-from app.sources import transport
+from app.sources import bodies, transport
 from app.sources.ports import Away, Pulled, Question, Refused
 from app.sources.registry import sources
 from tests.sources.conftest import Reply, Troubled, failure, matrix
 
 UUID = "GPU-a0000002-1111-4222-8333-000000000005"
-LABELS = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "UUID": UUID}
+LABELS = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "UUID": UUID, "gpu_uuid": UUID}
 FOUND = matrix((LABELS, [[1010.0, "41"]]))
 ASKED = Question((UUID,), 1000.0, 1600.0)
 
@@ -37,7 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_a_failure_that_passes_is_tried_again(troubled: Troubled, status: int) -> None:
     troubled.replies = [failure(status, "busy"), failure(status, "busy"), FOUND]
-    assert pull(troubled.url).samples == 2  # one under each of the two usual labels
+    assert pull(troubled.url).samples == 1
     assert len(troubled.forms) == 4
 
 
@@ -78,7 +78,7 @@ def test_a_refusal_is_final_and_says_why(troubled: Troubled, status: int, says: 
 def test_a_signature_that_is_too_old_is_made_anew(troubled: Troubled) -> None:
     body = json.dumps({"message": "Signature expired: 20260302T100000Z is now earlier"}).encode()
     troubled.replies = [(403, {}, body), FOUND]
-    assert pull(troubled.url).samples == 2
+    assert pull(troubled.url).samples == 1
 
 
 # What servers say of a question that is too large: each of them is asked for less.
@@ -106,7 +106,7 @@ def test_what_is_too_much_is_asked_for_in_parts(troubled: Troubled, refusal: Rep
     troubled.replies = [answer]
     pulled = pull(troubled.url)
     times = sorted(at for one in pulled.series for at, _ in one.samples)
-    assert len(times) == 2 * 2 * 4  # a pair for each of two labels in each of four pieces
+    assert len(times) == 2 * 4  # a pair in each of four pieces
     assert (times[0], times[-1]) == (1140.0, 1600.0)
 
 
@@ -165,7 +165,7 @@ def test_nan_and_infinity_are_values_and_not_errors(troubled: Troubled) -> None:
 def test_an_answer_without_end_is_asked_for_in_parts(
     troubled: Troubled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "ANSWER_LIMIT", 1000)
+    monkeypatch.setattr(bodies, "ANSWER_LIMIT", 1000)
     troubled.replies = [(200, {}, b" " * 5000)]
     with pytest.raises(Refused, match="even a minute"):
         pull(troubled.url)
