@@ -8,6 +8,7 @@ from app.cluster.ports import (
     ClusterStatus,
     CordonCheck,
     CordonRequest,
+    LabelOrder,
     NodeState,
     Outcome,
     Permission,
@@ -66,6 +67,10 @@ class DryRunCluster:
     def uncordon(self, request: CordonRequest) -> ActionResult:
         """Change nothing and say so."""
         return self._not_done(f"{request.node} would have been uncordoned")
+
+    def order(self, request: CordonRequest, order: LabelOrder) -> ActionResult:
+        """Change nothing and say so."""
+        return self._not_done(f"{request.node} would have been labelled to {order}")
 
     def _not_done(self, what: str) -> ActionResult:
         return ActionResult(Outcome.DRY_RUN, f"{self._words}. {what}; nothing was changed.")

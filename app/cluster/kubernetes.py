@@ -8,6 +8,7 @@ from app.cluster import uncordon as uncordoning
 from app.cluster.api import KubernetesApi, Limits
 from app.cluster.drift import check_cordon
 from app.cluster.errors import ClusterError, ClusterNotConfigured, NodeGone
+from app.cluster.label_orders import order_by_label
 from app.cluster.node_access import NODES, get_node, node_path
 from app.cluster.node_state import read_node
 from app.cluster.permissions import ask_permissions
@@ -17,6 +18,7 @@ from app.cluster.ports import (
     ClusterStatus,
     CordonCheck,
     CordonRequest,
+    LabelOrder,
     NodeState,
     Permission,
     PodOnNode,
@@ -82,6 +84,10 @@ class KubernetesCluster:
     def uncordon(self, request: CordonRequest) -> ActionResult:
         """Lift our cordon, and only ours, at most once."""
         return uncordoning.uncordon(self._api, request)
+
+    def order(self, request: CordonRequest, order: LabelOrder) -> ActionResult:
+        """Order by a label on the node, at most once."""
+        return order_by_label(self._api, request, order)
 
     def verify_cordon(self, request: CordonRequest) -> CordonCheck:
         """Read whether the cordon of this request still stands."""

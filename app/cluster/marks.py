@@ -95,7 +95,7 @@ def cordon_patch(raw: Mapping[str, Any], request: CordonRequest) -> dict[str, An
     taints = foreign_taints(raw)
     taints.append({"key": OUR_TAINT_KEY, "value": "true", "effect": OUR_TAINT_EFFECT})
     return {
-        "metadata": _version_of(raw) | {"annotations": cordon_annotations(request)},
+        "metadata": version_of(raw) | {"annotations": cordon_annotations(request)},
         "spec": {"unschedulable": True, "taints": taints},
     }
 
@@ -106,10 +106,10 @@ def uncordon_patch(raw: Mapping[str, Any], *, keep_unschedulable: bool) -> dict[
     if not keep_unschedulable:
         spec["unschedulable"] = None
     absent: dict[str, None] = dict.fromkeys(ALL_ANNOTATIONS)
-    return {"metadata": _version_of(raw) | {"annotations": absent}, "spec": spec}
+    return {"metadata": version_of(raw) | {"annotations": absent}, "spec": spec}
 
 
-def _version_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+def version_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Give what binds a patch to the object that was read: its version and its uid."""
     metadata = raw.get("metadata") or {}
     return {key: metadata[key] for key in ("resourceVersion", "uid") if metadata.get(key)}

@@ -28,11 +28,24 @@ class EventKind(StrEnum):
 
     CORDONED = "SDCSuspectCordoned"  # a Warning: the node is out of service
     UNCORDONED = "SDCSuspectUncordoned"  # Normal: the node is back
+    ORDERED = "SDCSuspectOrdered"  # a Warning: the platform was told to act on the node
 
 
-_ACTIONS = {EventKind.CORDONED: "Cordon", EventKind.UNCORDONED: "Uncordon"}
-_TYPES = {EventKind.CORDONED: "Warning", EventKind.UNCORDONED: "Normal"}
-_DONE = {EventKind.CORDONED: "Cordoned", EventKind.UNCORDONED: "Uncordoned"}
+_ACTIONS = {
+    EventKind.CORDONED: "Cordon",
+    EventKind.UNCORDONED: "Uncordon",
+    EventKind.ORDERED: "Order",
+}
+_TYPES = {
+    EventKind.CORDONED: "Warning",
+    EventKind.UNCORDONED: "Normal",
+    EventKind.ORDERED: "Warning",
+}
+_DONE = {
+    EventKind.CORDONED: "Cordoned",
+    EventKind.UNCORDONED: "Uncordoned",
+    EventKind.ORDERED: "Ordered",
+}
 
 
 def record_event(

@@ -38,6 +38,14 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"  # the cluster gave no usable answer
 
 
+class LabelOrder(StrEnum):
+    """What a platform does with a node once a label is on it."""
+
+    REPLACE = "replace"  # HyperPod: terminates the machine; only with automatic node recovery
+    REBOOT = "reboot"  # HyperPod: restarts the machine; only with automatic node recovery
+    REPORT_SDC = "report_sdc"  # GKE, GPU machines: evicts, reports the host, repairs it in days
+
+
 @dataclass(frozen=True, slots=True)
 class Taint:
     """One taint of a node."""
@@ -208,6 +216,10 @@ class ClusterPort(Protocol):
 
     def uncordon(self, request: CordonRequest) -> ActionResult:
         """Lift our cordon, and only ours, at most once; never raises a cluster error."""
+        ...
+
+    def order(self, request: CordonRequest, order: LabelOrder) -> ActionResult:
+        """Order by a label on the node, at most once; never raises a cluster error."""
         ...
 
     def verify_cordon(self, request: CordonRequest) -> CordonCheck:
