@@ -28,6 +28,7 @@ from app.api import proposals as proposals_api
 from app.api import resume_floor as resume_floor_api
 from app.api import telemetry as telemetry_api
 from app.cluster import registry
+from app.cluster.provider import registry as provider_registry
 from app.config import Settings
 from app.context import Context
 from app.sources import registry as source_registry
@@ -104,7 +105,17 @@ def make_context(settings: Settings) -> Context:
     url, apply = settings.resolved_database_url(), partial(apply_posts, policy=policy)
     store = Store.open(url, apply, settings.queue_limit)
     clusters = registry.clusters(settings.clusters, read_timeout_s=settings.cluster_timeout_s)
-    return Context(settings, store, clusters, sources=source_registry.sources(settings.sources))
+    return Context(
+        settings,
+        store,
+        clusters,
+        sources=source_registry.sources(settings.sources),
+        providers=provider_registry.providers(
+            settings.providers,
+            read_timeout_s=settings.cluster_timeout_s,
+            folder=settings.data_dir,
+        ),
+    )
 
 
 def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
