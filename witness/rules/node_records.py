@@ -97,11 +97,12 @@ def gathered(
 ) -> tuple[NodeFault, ...]:
     """Put faults of one kind and GPU that follow each other together: thousands come in a storm.
 
-    `apart` gives what keeps two of one kind apart. In order of time, those without a time last.
+    `apart` gives what keeps two of one kind apart. Equal lines of a log are so many lines; what
+    stands on a node is one however often it was read. By time, those without a time last.
     """
     found: list[NodeFault] = []
     newest: dict[tuple[object, ...], int] = {}
-    for one in sorted(dict.fromkeys(faults), key=_order):
+    for one in sorted(_once(faults), key=_order):
         key = (*_kind(one), apart(one))
         place = newest.get(key)
         before = None if place is None else found[place]
@@ -152,6 +153,12 @@ def _timed(fault: NodeFault, record: Record) -> NodeFault:
         return fault
     prompt = record.received is None or record.received - record.at <= FAR_APART_S
     return replace(fault, time=record.at if prompt else None, inner=inner)
+
+
+def _once(faults: Iterable[NodeFault]) -> list[NodeFault]:
+    listed = list(faults)
+    standing = dict.fromkeys(one for one in listed if one.source != "log")
+    return [*standing, *(one for one in listed if one.source == "log")]
 
 
 def _follows(before: NodeFault, one: NodeFault) -> bool:
