@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -65,6 +65,7 @@ class Window:
     partial: bool
     warnings: tuple[str, ...]
     said: str | None
+    purged_at: datetime | None = None
 
 
 COLUMNS = (
@@ -74,7 +75,7 @@ COLUMNS = (
     telemetry_windows.c.pulled_at, telemetry_windows.c.whole, telemetry_windows.c.source,
     telemetry_windows.c.level, telemetry_windows.c.interval_s, telemetry_windows.c.queries,
     telemetry_windows.c.samples, telemetry_windows.c.partial, telemetry_windows.c.warnings,
-    telemetry_windows.c.said,
+    telemetry_windows.c.said, telemetry_windows.c.purged_at,
 )  # fmt: skip
 
 
@@ -106,28 +107,55 @@ def wanted(connection: Connection, limit: int) -> list[tuple[int, datetime]]:
     return [(int(row[0]), row[1]) for row in connection.execute(query)]
 
 
+class StalePlanError(Exception):
+    """The alarm was wanted anew while its plan was written: what was planned is not kept."""
+
+
 def plan(
     connection: Connection, alarm_id: int, wants: Sequence[Want], left_out: int, *,
-    wanted_at: datetime, now: datetime,
+    wanted_at: datetime, now: datetime, clusters: Collection[str] = (),
 ) -> None:  # fmt: skip
     """Queue the windows of an alarm that are not there yet, and note who asks for them.
 
-    An alarm that was wanted anew after `wanted_at` stays wanted: its places changed meanwhile.
+    What an earlier plan of the alarm asked for and this one does not is not asked for any more.
+    `clusters` are those with a source. An alarm that was wanted anew after `wanted_at` stays
+    wanted, and nothing is written: its places changed meanwhile.
     """
-    queue(connection, alarm_id, wants, now)
+    if not _is_current(connection, alarm_id, wanted_at):
+        return
+    again = queue(connection, alarm_id, wants, now, clusters)
+    forget_others(connection, alarm_id, wants)
+    # After windows and wants, and all of them at once: see `telemetry_unread.hold`.
+    telemetry_unread.hold(connection, again, alarm_id)
+    if not _is_current(connection, alarm_id, wanted_at):
+        raise StalePlanError(ids.show(alarm_id))
+    telemetry_unread.open_again(connection, again)
     connection.execute(
         telemetry_asks.update()
-        .where(
-            telemetry_asks.c.alarm_id == alarm_id,
-            telemetry_asks.c.state == "wanted",
-            telemetry_asks.c.wanted_at == wanted_at,
-        )
+        .where(telemetry_asks.c.alarm_id == alarm_id)
         .values(state="waiting", planned_at=now, left_out=left_out)
     )
 
 
-def queue(connection: Connection, alarm_id: int, wants: Sequence[Want], now: datetime) -> None:
-    """Queue windows for an alarm, or for a person where `alarm_id` is `A_PERSON`."""
+def _is_current(connection: Connection, alarm_id: int, wanted_at: datetime) -> bool:
+    query = sa.select(telemetry_asks.c.alarm_id).where(
+        telemetry_asks.c.alarm_id == alarm_id,
+        telemetry_asks.c.state == "wanted",
+        telemetry_asks.c.wanted_at == wanted_at,
+    )
+    return connection.execute(query).first() is not None
+
+
+def queue(
+    connection: Connection, alarm_id: int, wants: Sequence[Want], now: datetime,
+    clusters: Collection[str] = (),
+) -> list[int]:  # fmt: skip
+    """Queue windows for an alarm, or for a person where `alarm_id` is `A_PERSON`.
+
+    Whoever asks for a window for the first time lets it begin anew if it had come to nothing, one
+    without a source only where its cluster is one of `clusters`; a person also if its samples were
+    deleted. Gives the ids of these; their alarms are to be opened with `telemetry_unread`.
+    """
     at = micros(now)
     windows = {
         one.window_id: {
@@ -148,40 +176,90 @@ def queue(connection: Connection, alarm_id: int, wants: Sequence[Want], now: dat
         }
         for one in wants
     }
+    known = set() if not windows else _asked_before(connection, alarm_id, windows)
     # In one order for all processes, so that two of them cannot wait for each other.
     insert_new(connection, telemetry_windows, [windows[one] for one in sorted(windows)])
-    links = {(ids.derive("gpu", one.suspect), one.window_id): one.role for one in reversed(wants)}
-    insert_new(
-        connection,
-        telemetry_wants,
-        [
-            {"alarm_id": alarm_id, "gpu_id": suspect, "window_id": window, "role": role}
-            for (suspect, window), role in sorted(links.items())
-        ],
-    )
-
-
-def claim(
-    connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int
-) -> list[Window]:
-    """Take windows that are due, and those whose worker let its claim run out."""
+    rows = [
+        {"alarm_id": alarm_id, "gpu_id": suspect, "window_id": window, "role": role}
+        for (suspect, window), role in _links(wants).items()
+    ]
+    merge(connection, telemetry_wants, rows, {"role": "set"})
+    deleted = windows if alarm_id == A_PERSON else windows.keys() - known
     table = telemetry_windows
-    due = sa.or_(
-        sa.and_(table.c.state == "queued", table.c.next_at <= now),
-        sa.and_(table.c.state == "claimed", table.c.claimed_at < now - lease),
+    empty = sa.or_(
+        table.c.state.in_(("refused", "given_up")),
+        sa.and_(table.c.state == "no_source", table.c.cluster.in_(clusters)),
     )
-    chosen = sa.select(table.c.id).where(due).order_by(table.c.next_at, table.c.id).limit(limit)
-    if connection.dialect.name != "sqlite":
-        chosen = chosen.with_for_update(skip_locked=True)
-    found = list(connection.execute(chosen).scalars())
-    if not found:
-        return []
-    connection.execute(
-        table.update()
-        .where(table.c.id.in_(found))
-        .values(state="claimed", claimed_by=worker, claimed_at=now, tries=table.c.tries + 1)
+    return sorted(
+        {
+            *_begin_anew(connection, windows.keys() - known, empty, now),
+            *_begin_anew(connection, deleted, _was_purged(), now),
+        }
     )
-    return read(connection, found)
+
+
+def _links(wants: Iterable[Want]) -> dict[tuple[int, int], str]:
+    """Give the roles by suspect and window; where one window has two, the first counts."""
+    return {(ids.derive("gpu", one.suspect), one.window_id): one.role for one in reversed([*wants])}
+
+
+def _asked_before(connection: Connection, alarm_id: int, window_ids: Collection[int]) -> set[int]:
+    query = sa.select(telemetry_wants.c.window_id).where(
+        telemetry_wants.c.alarm_id == alarm_id, telemetry_wants.c.window_id.in_(window_ids)
+    )
+    return set(connection.execute(query).scalars())
+
+
+def forget_others(connection: Connection, alarm_id: int, wants: Sequence[Want]) -> None:
+    """Note that an alarm asks for these windows only; those of former suspects stay kept."""
+    table = telemetry_wants
+    query = sa.select(table.c.gpu_id, table.c.window_id).where(table.c.alarm_id == alarm_id)
+    known = {(int(row[0]), int(row[1])) for row in connection.execute(query)}
+    gone = sorted(known - _links(wants).keys())
+    if gone:
+        connection.execute(
+            table.delete().where(
+                table.c.alarm_id == alarm_id,
+                table.c.gpu_id == sa.bindparam("suspect"),
+                table.c.window_id == sa.bindparam("window"),
+            ),
+            [{"suspect": suspect, "window": window} for suspect, window in gone],
+        )
+
+
+def _was_purged() -> sa.ColumnElement[bool]:
+    return sa.and_(
+        telemetry_windows.c.purged_at.is_not(None), telemetry_windows.c.state.not_in(OPEN)
+    )
+
+
+def _begin_anew(
+    connection: Connection, window_ids: Collection[int], which: sa.ColumnElement[bool],
+    now: datetime,
+) -> list[int]:  # fmt: skip
+    """Queue windows once more, as if they had never been tried; give which."""
+    table, begun = telemetry_windows, []
+    for some in chunks(sorted(window_ids)):
+        chosen = sa.select(table.c.id).where(table.c.id.in_(some), which).order_by(table.c.id)
+        found = list(connection.execute(_held(connection, chosen)).scalars())
+        if found:
+            connection.execute(
+                table.update()
+                .where(table.c.id.in_(found))
+                .values(state="queued", next_at=now, asked_at=now, tries=0)
+            )
+        begun += found
+    return begun
+
+
+def _held(connection: Connection, query: sa.Select[tuple[Any]]) -> sa.Select[tuple[Any]]:
+    """Lock the rows in the order of the query; SQLite has one writer and no such lock.
+
+    A row that somebody else holds is being changed right now, and is left to him.
+    """
+    if connection.dialect.name == "sqlite":
+        return query
+    return query.with_for_update(skip_locked=True)
 
 
 def read(connection: Connection, window_ids: Collection[int]) -> list[Window]:
@@ -194,52 +272,12 @@ def read(connection: Connection, window_ids: Collection[int]) -> list[Window]:
     return [from_row(row) for row in connection.execute(query)]
 
 
-def renew(
-    connection: Connection, window_ids: Collection[int], worker: str, now: datetime
-) -> set[int]:
-    """Hold on to claimed windows from now on; give those that are still this worker's."""
-    mine = telemetry_windows.c.id.in_(window_ids), telemetry_windows.c.claimed_by == worker
-    connection.execute(telemetry_windows.update().where(*mine).values(claimed_at=now))
-    return set(connection.execute(sa.select(telemetry_windows.c.id).where(*mine)).scalars())
-
-
-def release(connection: Connection, worker: str) -> None:
-    """Give back what a worker that stops did not get to, for the next one to take at once."""
-    connection.execute(
-        telemetry_windows.update()
-        .where(telemetry_windows.c.state == "claimed", telemetry_windows.c.claimed_by == worker)
-        .values(state="queued", claimed_by=None, claimed_at=None)
-    )
-
-
-def settle(connection: Connection, window_id: int, worker: str, values: dict[str, Any]) -> bool:
-    """Note what became of a claimed window; False where the claim was another worker's by then."""
-    if "warnings" in values:
-        values = values | {"warnings": json.dumps(values["warnings"])}
-    done = connection.execute(
-        telemetry_windows.update()
-        .where(
-            telemetry_windows.c.id == window_id,
-            telemetry_windows.c.state == "claimed",
-            telemetry_windows.c.claimed_by == worker,
-        )
-        .values(claimed_by=None, claimed_at=None, **values)
-    )
-    return done.rowcount == 1
-
-
 def ask_again(connection: Connection, window_ids: Collection[int], now: datetime) -> int:
     """Queue windows once more that came to nothing; give how many."""
-    done = connection.execute(
-        telemetry_windows.update()
-        .where(
-            telemetry_windows.c.id.in_(window_ids),
-            telemetry_windows.c.state.in_(ENDED_EMPTY),
-        )
-        .values(state="queued", next_at=now, asked_at=now, tries=0)
-    )
-    telemetry_unread.open_again(connection, window_ids)
-    return done.rowcount
+    empty = telemetry_windows.c.state.in_(ENDED_EMPTY)
+    found = _begin_anew(connection, window_ids, empty, now)
+    telemetry_unread.open_again(connection, found)
+    return len(found)
 
 
 def ask_again_in(connection: Connection, clusters: Collection[str], now: datetime) -> int:
@@ -247,8 +285,7 @@ def ask_again_in(connection: Connection, clusters: Collection[str], now: datetim
     query = sa.select(telemetry_windows.c.id).where(
         telemetry_windows.c.cluster.in_(clusters), telemetry_windows.c.state == "no_source"
     )
-    found = sorted(connection.execute(query).scalars())
-    return sum(ask_again(connection, some, now) for some in chunks(found))
+    return ask_again(connection, sorted(connection.execute(query).scalars()), now)
 
 
 def of_alarm(connection: Connection, alarm_id: int) -> list[tuple[int, str, Window]]:
@@ -260,27 +297,3 @@ def of_alarm(connection: Connection, alarm_id: int) -> list[tuple[int, str, Wind
         .order_by(telemetry_wants.c.gpu_id, telemetry_windows.c.gpu_uuid)
     )
     return [(row[0], row[1], from_row(row[2:])) for row in connection.execute(query)]
-
-
-def of_gpu(
-    connection: Connection, gpu_id: int, start: datetime, end: datetime, limit: int
-) -> list[Window]:
-    """List the windows of a GPU that touch a time, the newest first."""
-    table = telemetry_windows
-    query = (
-        sa.select(*COLUMNS)
-        .where(table.c.gpu_id == gpu_id, table.c.start_at <= end, table.c.end_at >= start)
-        .order_by(table.c.start_at.desc(), table.c.id)
-        .limit(limit)
-    )
-    return [from_row(row) for row in connection.execute(query)]
-
-
-def waiting(connection: Connection) -> dict[str, int]:
-    """Count windows that are not settled, by state."""
-    query = (
-        sa.select(telemetry_windows.c.state, sa.func.count())
-        .where(telemetry_windows.c.state.in_(OPEN))
-        .group_by(telemetry_windows.c.state)
-    )
-    return {str(state): int(count) for state, count in connection.execute(query)}

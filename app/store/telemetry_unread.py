@@ -11,6 +11,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from app.store.intake.upsert import chunks
 from app.store.tables import telemetry_asks, telemetry_wants, telemetry_windows
 
 A_PERSON = 0
@@ -81,16 +82,32 @@ def set_read(connection: Connection, alarm_id: int) -> None:
     )
 
 
+def hold(connection: Connection, window_ids: Collection[int], *alarm_ids: int) -> list[int]:
+    """Lock the asks of these alarms and of all that ask for these windows; give them, by id.
+
+    In one order for all processes, and after whatever of windows is changed in the transaction:
+    two that lock rows of both in different orders would wait for each other.
+    """
+    found = set(alarm_ids)
+    for some in chunks(sorted(window_ids)):
+        query = sa.select(telemetry_wants.c.alarm_id).where(telemetry_wants.c.window_id.in_(some))
+        found.update(connection.execute(query.distinct()).scalars())
+    held = sorted(found - {A_PERSON})
+    if connection.dialect.name != "sqlite":
+        for some in chunks(held):
+            rows = sa.select(telemetry_asks.c.alarm_id).where(telemetry_asks.c.alarm_id.in_(some))
+            connection.execute(rows.order_by(telemetry_asks.c.alarm_id).with_for_update()).all()
+    return held
+
+
 def open_again(connection: Connection, window_ids: Collection[int]) -> None:
     """Let the alarms that ask for these windows wait once more: a window is to be pulled again."""
-    askers = sa.select(telemetry_wants.c.alarm_id).where(
-        telemetry_wants.c.window_id.in_(window_ids)
-    )
-    connection.execute(
-        telemetry_asks.update()
-        .where(telemetry_asks.c.alarm_id.in_(askers), telemetry_asks.c.state == "read")
-        .values(state="waiting")
-    )
+    for some in chunks(hold(connection, window_ids)):
+        connection.execute(
+            telemetry_asks.update()
+            .where(telemetry_asks.c.alarm_id.in_(some), telemetry_asks.c.state == "read")
+            .values(state="waiting")
+        )
 
 
 def set_aside(connection: Connection, alarm_id: int) -> None:
@@ -102,7 +119,12 @@ def set_aside(connection: Connection, alarm_id: int) -> None:
 
 def take_up_failed(connection: Connection) -> int:
     """Want once more what was set aside: a newer version may know better; give how many."""
-    done = connection.execute(
-        telemetry_asks.update().where(telemetry_asks.c.state == "failed").values(state="wanted")
-    )
-    return done.rowcount
+    query = sa.select(telemetry_asks.c.alarm_id).where(telemetry_asks.c.state == "failed")
+    failed = hold(connection, (), *connection.execute(query).scalars())
+    for some in chunks(failed):
+        connection.execute(
+            telemetry_asks.update()
+            .where(telemetry_asks.c.alarm_id.in_(some), telemetry_asks.c.state == "failed")
+            .values(state="wanted")
+        )
+    return len(failed)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from app.actions.telemetry import pulling
 from app.actions.telemetry.puller import Puller
-from app.store import ids, telemetry_kept, telemetry_queue
+from app.store import ids, telemetry_claims, telemetry_kept, telemetry_queue
 from app.store.connection import Connection
 from app.store.tables import telemetry_asks, telemetry_blocks, telemetry_windows
 from tests.actions.service import Service
@@ -191,14 +191,14 @@ def test_a_claim_that_runs_out_is_taken_by_another_worker(
     now = service.context.now()
     lease, long_ago = pulling.LEASE, now - pulling.LEASE - timedelta(seconds=1)
     store = service.context.store
-    lost = store.write(lambda c: telemetry_queue.claim(c, "dead", now, lease, 100))
+    lost = store.write(lambda c: telemetry_claims.claim(c, "dead", now, lease, 100))
     assert len(lost) == 11
     assert pulling.pull_due(service.context, "other") == 0
     change(service, claimed_at=long_ago)
     assert pulling.pull_due(service.context, "other") == 11
     assert kept(service, alarm)[0].status == "nothing_found"
     late = store.write(
-        lambda c: telemetry_queue.settle(c, lost[0].id, "dead", {"state": "refused"})
+        lambda c: telemetry_claims.settle(c, lost[0].id, "dead", {"state": "refused"})
     )
     assert late is False
 

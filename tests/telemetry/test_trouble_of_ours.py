@@ -14,7 +14,7 @@ from app.actions.alarm_dossier import read_dossier
 from app.actions.telemetry import pulling, reading
 from app.context import Context
 from app.sources.ports import About, Away, Pulled, Question, Refused
-from app.store import ids, telemetry_kept, telemetry_queue, telemetry_unread
+from app.store import ids, telemetry_claims, telemetry_kept, telemetry_queue, telemetry_unread
 from app.store.connection import Connection
 from app.store.tables import telemetry_asks, telemetry_readings, telemetry_windows
 from tests.actions.service import Service
@@ -183,10 +183,10 @@ def test_a_claim_is_renewed_by_its_own_worker_only(serve: Callable[..., Service]
     post_job(service)
     pulling.plan_wanted(service.context)
     store, now = service.context.store, service.context.now()
-    held = store.write(lambda c: telemetry_queue.claim(c, "one", now, pulling.LEASE, 5))
+    held = store.write(lambda c: telemetry_claims.claim(c, "one", now, pulling.LEASE, 5))
     wanted = [one.id for one in held]
-    assert store.write(lambda c: telemetry_queue.renew(c, wanted, "two", now)) == set()
-    assert store.write(lambda c: telemetry_queue.renew(c, wanted, "one", now)) == set(wanted)
+    assert store.write(lambda c: telemetry_claims.renew(c, wanted, "two", now)) == set()
+    assert store.write(lambda c: telemetry_claims.renew(c, wanted, "one", now)) == set(wanted)
 
 
 def test_a_process_that_stops_gives_back_what_it_did_not_get_to(

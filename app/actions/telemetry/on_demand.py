@@ -10,7 +10,7 @@ from app.actions.telemetry.planning import GRID
 from app.context import Context
 from app.errors import Problem, not_found
 from app.filters import bad, instant
-from app.store import audit, ids, telemetry_asked, telemetry_queue
+from app.store import audit, ids, telemetry_asked, telemetry_queue, telemetry_unread
 from app.store.connection import Connection
 from app.store.device_reading import Gpu, Node, gpu_by_id, gpus_in, machines_of
 from app.store.telemetry_queue import A_PERSON, ENDED_EMPTY, Want
@@ -93,7 +93,8 @@ def ask(
         if telemetry_asked.waiting_for_people(connection) + len(wants) > MOST_WAITING:
             message = f"{MOST_WAITING} windows that were asked for by hand are the most to wait."
             raise Problem(429, "too_many", message, headers={"Retry-After": "60"})
-        telemetry_queue.queue(connection, A_PERSON, wants, now)
+        again = telemetry_queue.queue(connection, A_PERSON, wants, now, [*context.sources])
+        telemetry_unread.open_again(connection, again)
         about = {"gpu": gpu.uuid, "from": rfc3339(start), "to": rfc3339(end), "gpus": len(wants)}
         words = f"Asked for the telemetry of {gpu.uuid} from {about['from']} to {about['to']}."
         audit.append(

@@ -53,8 +53,11 @@ telemetry_windows = Table(
     Column("partial", Boolean, nullable=False, default=False),
     Column("warnings", Text),  # JSON list, the source's own words
     Column("said", Text),  # why there is nothing, or nothing yet
+    Column("purged_at", Instant),  # when retention deleted its samples; None: it did not
     Index(None, "state", "next_at"),
     Index(None, "gpu_id", "start_at"),
+    Index(None, "start_at", "id"),  # the order of an export
+    Index(None, "purged_at", "pulled_at"),  # what retention looks for
 )
 
 telemetry_wants = Table(
@@ -91,4 +94,20 @@ telemetry_readings = Table(
     Column("whole", Boolean, nullable=False),  # every window was pulled after its end
     Column("made_at", Instant, nullable=False),
     Index(None, "gpu_id", "made_at"),
+)
+
+telemetry_moved = Table(
+    "telemetry_moved",  # what moved on a GPU in one window; derived, and stays when samples go
+    metadata,
+    Column("gpu_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("window_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Text, nullable=False),
+    Column("start_at", Instant, nullable=False),
+    Column("end_at", Instant, nullable=False),
+    Column("looked_at", Text, nullable=False),  # JSON list of field numbers that had a reading
+    Column("moved", Text, nullable=False),  # JSON: the observations that count
+    Column("board", Text, nullable=False),  # JSON: first and last of the board's own counters
+    Column("hardware", Boolean, nullable=False),  # the hardware itself said that something is wrong
+    Index(None, "gpu_id", "start_at"),
+    Index(None, "window_id"),
 )
