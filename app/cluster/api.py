@@ -91,6 +91,17 @@ class KubernetesApi:
                 return items
             more = following
 
+    def first_page(
+        self, path: str, query: Mapping[str, str], limit: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Read the first items of a list; also tell whether there are more."""
+        answer = self.get(path, {**query, "limit": str(limit)})
+        items = _objects(answer.get("items"))
+        metadata = answer.get("metadata")
+        more = isinstance(metadata, dict) and bool(metadata.get("continue"))
+        # A server that knows no limit answers with everything.
+        return items[:limit], more or len(items) > limit
+
     def _send(
         self,
         method: str,

@@ -1,5 +1,6 @@
 """What does a cluster answer that nobody has configured? That nothing was asked or changed."""
 
+from collections.abc import Mapping
 from typing import Never
 
 from app.cluster.errors import ClusterNotConfigured
@@ -13,6 +14,7 @@ from app.cluster.ports import (
     Outcome,
     Permission,
     PodOnNode,
+    SomeNodes,
     Standing,
 )
 
@@ -54,6 +56,10 @@ class DryRunCluster:
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Raise: an empty list would say that there are none."""
+        self._nothing()
+
+    def some_nodes(self, labels: Mapping[str, str], limit: int) -> SomeNodes:
+        """Raise: none would say that there are none."""
         self._nothing()
 
     def pods_on(self, name: str) -> tuple[PodOnNode, ...]:

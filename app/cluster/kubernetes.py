@@ -1,6 +1,6 @@
 """How does a real Kubernetes cluster answer the questions and orders of `ports`?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.cluster import cordon as cordoning
@@ -22,6 +22,7 @@ from app.cluster.ports import (
     NodeState,
     Permission,
     PodOnNode,
+    SomeNodes,
     Standing,
 )
 
@@ -69,6 +70,12 @@ class KubernetesCluster:
     def nodes(self) -> tuple[NodeState, ...]:
         """Read all nodes, page by page."""
         return tuple(read_node(raw) for raw in self._api.pages(NODES, {}))
+
+    def some_nodes(self, labels: Mapping[str, str], limit: int) -> SomeNodes:
+        """Read at most so many of the nodes that carry all these labels, in one request."""
+        selector = ",".join(f"{key}={text}" for key, text in sorted(labels.items()))
+        raw, more = self._api.first_page(NODES, {"labelSelector": selector}, limit)
+        return SomeNodes(tuple(read_node(one) for one in raw), more)
 
     def pods_on(self, name: str) -> tuple[PodOnNode, ...]:
         """Read the pods bound to a node, in order of namespace and name."""

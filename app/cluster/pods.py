@@ -1,10 +1,11 @@
 """Which pods run on a node, and which of them are lost if the node goes?"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from app.cluster.marks import read_moment
 from app.cluster.node_state import mapping, mappings
-from app.cluster.ports import PodOnNode
+from app.cluster.ports import PodOnNode, PodVolume
 
 SYSTEM_NAMESPACES = frozenset(
     {
@@ -40,6 +41,8 @@ _JOB_LABEL_PREFIXES = (
     "batch.kubernetes.io/",
     "sagemaker.amazonaws.com/",
 )
+_ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron")
+_NETWORK = frozenset({"nfs", "cephfs", "glusterfs", "azureFile", "rbd", "iscsi"})
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -65,7 +68,44 @@ def read_pod(raw: Mapping[str, Any]) -> PodOnNode:
             for key, text in labels.items()
             if key in JOB_NAME_LABELS or key.startswith(_JOB_LABEL_PREFIXES)
         },
+        volumes=tuple(_volumes(spec)),
+        accelerators=_accelerators(spec),
+        started_at=read_moment(mapping(raw.get("status")).get("startTime")),
     )
+
+
+def _volumes(spec: Mapping[str, Any]) -> Iterator[PodVolume]:
+    """Give the places for data; configuration, secrets and tokens are none."""
+    for one in mappings(spec.get("volumes")):
+        name = str(one.get("name") or "")
+        if "emptyDir" in one:
+            in_memory = mapping(one.get("emptyDir")).get("medium") == "Memory"
+            yield PodVolume(name, "memory" if in_memory else "disk")
+        elif "hostPath" in one:
+            yield PodVolume(name, "path", str(mapping(one.get("hostPath")).get("path") or "/"))
+        elif "ephemeral" in one:
+            yield PodVolume(name, "claim")
+        elif "persistentVolumeClaim" in one:
+            claim = mapping(one.get("persistentVolumeClaim")).get("claimName")
+            yield PodVolume(name, "claim", claim=None if claim is None else str(claim))
+        elif _NETWORK & one.keys():
+            yield PodVolume(name, "network")
+
+
+def _accelerators(spec: Mapping[str, Any]) -> int:
+    """Count the GPUs that a pod asks for; a claim on one through another way counts as one."""
+    asked = 0
+    for container in mappings(spec.get("containers")):
+        resources = mapping(container.get("resources"))
+        wanted = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+        asked += sum(_number(wanted[key]) for key in wanted if str(key).startswith(_ACCELERATORS))
+    return asked or (1 if spec.get("resourceClaims") else 0)
+
+
+def _number(value: object) -> int:
+    """Read a count; what is none counts as one, since something is asked for."""
+    text = str(value)
+    return int(text) if text.isdecimal() else 1
 
 
 def by_namespace(pods: Iterable[PodOnNode]) -> dict[str, tuple[PodOnNode, ...]]:

@@ -97,6 +97,20 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
+class PodVolume:
+    """One place of a pod for data, as its spec tells it.
+
+    `kind`: "disk" (a directory that the node makes for the pod), "memory" (the same in memory),
+    "path" (a path of the node, `path`), "claim" (where it lies, the pod does not say), "network".
+    """
+
+    name: str
+    kind: str
+    path: str | None = None  # None: the node chooses it
+    claim: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PodOnNode:
     """One pod that runs, or ran, on a node."""
 
@@ -109,11 +123,22 @@ class PodOnNode:
     phase: str
     job: str | None  # the name of the training job, where a label or an owner tells it
     job_labels: Mapping[str, str]
+    volumes: tuple[PodVolume, ...] = ()
+    accelerators: int = 0  # that its containers ask for; what they use without asking is not seen
+    started_at: datetime | None = None
 
     @property
     def ends_with_node(self) -> bool:
         """Tell whether work is lost with the node: not a daemon's, not what has ended."""
         return not self.daemonset and self.phase not in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNodes:
+    """The first nodes of a selection; `more`: there are others that were not read."""
+
+    nodes: tuple[NodeState, ...]
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +229,10 @@ class ClusterPort(Protocol):
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Read all nodes, page by page."""
+        ...
+
+    def some_nodes(self, labels: Mapping[str, str], limit: int) -> SomeNodes:
+        """Read at most so many of the nodes that carry all these labels, in one request."""
         ...
 
     def pods_on(self, name: str) -> tuple[PodOnNode, ...]:

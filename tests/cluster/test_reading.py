@@ -124,3 +124,48 @@ def test_a_control_plane_node_is_known_by_its_label(start: StartDouble, port_of:
 def test_no_node_is_an_error_of_its_own(port: ClusterPort) -> None:
     with pytest.raises(NodeGone):
         port.node("not-there")
+
+
+def test_the_first_nodes_of_a_selection_come_in_one_request(
+    double: KubernetesDouble, port: ClusterPort
+) -> None:
+    found = port.some_nodes({"nvidia.com/gpu.present": "true"}, 3)
+    assert [one.name[-1] for one in found.nodes] == ["1", "2", "3"]
+    assert found.more
+    assert len(double.requests) == 1
+    assert not port.some_nodes({"nvidia.com/gpu.present": "true"}, 4).more
+    assert port.some_nodes({"nvidia.com/gpu.present": "no"}, 4).nodes == ()
+
+
+def test_where_a_pod_keeps_data_and_what_it_asks_for() -> None:
+    read = read_pod(
+        {
+            "metadata": {"name": "p"},
+            "spec": {
+                "containers": [
+                    {"resources": {"limits": {"nvidia.com/gpu": "8", "cpu": "4"}}},
+                    {"resources": {"requests": {"nvidia.com/mig-1g.10gb": 2}}},
+                ],
+                "volumes": [
+                    {"name": "a", "emptyDir": {}},
+                    {"name": "b", "emptyDir": {"medium": "Memory"}},
+                    {"name": "c", "hostPath": {"path": "/mnt/nvme"}},
+                    {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+                    {"name": "e", "nfs": {"server": "s", "path": "/"}},
+                    {"name": "f", "configMap": {"name": "x"}},
+                    {"name": "g", "secret": {"secretName": "x"}},
+                    "odd",
+                ],
+            },
+            "status": {"phase": "Running", "startTime": "2026-03-02T10:00:00Z"},
+        }
+    )
+    kinds = [(one.name, one.kind) for one in read.volumes]
+    assert kinds == [
+        ("a", "disk"), ("b", "memory"), ("c", "path"), ("d", "claim"), ("e", "network"),
+    ]  # fmt: skip
+    assert (read.volumes[2].path, read.volumes[3].claim) == ("/mnt/nvme", "data")
+    assert read.accelerators == 10
+    assert read.started_at is not None
+    assert pod().volumes == ()
+    assert pod().accelerators == 0
