@@ -155,7 +155,7 @@ def reading_failed(error: Exception, limits: tuple[float, float]) -> ClusterErro
         return ClusterTimeout(f"No answer from SageMaker within {read_s:g} s.")
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
         return ClusterNotConfigured("No AWS credentials are to be found here.")
-    if isinstance(error, aws.HTTPClientError):
+    if isinstance(error, aws.HTTPClientError | aws.ConnectionError):
         return ClusterUnreachable("SageMaker cannot be reached, or the connection broke.")
     return ClusterFailed(f"SageMaker could not be asked: {type(error).__name__}.")
 
