@@ -104,16 +104,15 @@ def make_context(settings: Settings) -> Context:
     policy = Policy(settings.recurrence_days, settings.proposal_days)
     url, apply = settings.resolved_database_url(), partial(apply_posts, policy=policy)
     store = Store.open(url, apply, settings.queue_limit)
-    clusters = registry.clusters(settings.clusters, read_timeout_s=settings.cluster_timeout_s)
+    limit, folder = settings.cluster_timeout_s, settings.data_dir
+    clusters = registry.clusters(settings.clusters, read_timeout_s=limit, folder=folder)
     return Context(
         settings,
         store,
         clusters,
         sources=source_registry.sources(settings.sources),
         providers=provider_registry.providers(
-            settings.providers,
-            read_timeout_s=settings.cluster_timeout_s,
-            folder=settings.data_dir,
+            settings.providers, read_timeout_s=limit, folder=folder
         ),
     )
 

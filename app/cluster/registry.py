@@ -1,12 +1,14 @@
 """Which cluster stands behind a name?
 
 From the setting WITNESS_CLUSTERS: `{"alpine": {"kubeconfig": "/path", "context": "name"}}` or
-`{"alpine": {"in_cluster": true}}`. A name that is not in it is a dry run. An entry that cannot be
-used is told by its status; it never stops the service from starting.
+`{"alpine": {"in_cluster": true}}`; with `"mode": "record"` orders are only written down. A name
+that is not in it is a dry run. An entry that cannot be used is told by its status; it never stops
+the service from starting.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Never
 
 from app.cluster.access import in_cluster_client, kubeconfig_client, preload
@@ -14,17 +16,21 @@ from app.cluster.api import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Limits
 from app.cluster.dry_run import DryRunCluster
 from app.cluster.errors import ClusterNotConfigured
 from app.cluster.kubernetes import KubernetesCluster
+from app.cluster.order_file import ORDERS_FILE, OrderFile
 from app.cluster.ports import ClusterPort
+from app.cluster.recording import RecordingCluster
 
-_KNOWN = {"kubeconfig", "context", "in_cluster", "connect_timeout_s", "read_timeout_s"}
+_KNOWN = {"kubeconfig", "context", "in_cluster", "mode", "connect_timeout_s", "read_timeout_s"}
 
 
 class Clusters(Mapping[str, ClusterPort]):
     """The configured clusters by name, and a dry run for every other name."""
 
-    def __init__(self, configured: Mapping[str, KubernetesCluster]) -> None:
-        """Keep the configured clusters."""
-        self._configured = dict(configured)
+    def __init__(
+        self, configured: Mapping[str, ClusterPort], real: tuple[KubernetesCluster, ...] = ()
+    ) -> None:
+        """Keep the ports, and what stands behind them and holds connections."""
+        self._configured, self._real = dict(configured), real
 
     def __getitem__(self, name: str) -> ClusterPort:
         """Give a configured cluster; a KeyError for any other name."""
@@ -49,7 +55,7 @@ class Clusters(Mapping[str, ClusterPort]):
 
     def close(self) -> None:
         """Close all connections."""
-        for cluster in self._configured.values():
+        for cluster in self._real:
             cluster.close()
 
 
@@ -58,10 +64,20 @@ def clusters(
     *,
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
     read_timeout_s: float = READ_TIMEOUT_S,
+    folder: Path = Path("var"),
 ) -> Clusters:
-    """Set up a port for each entry of the setting; touches no file and no network."""
+    """Set up a port for each entry of the setting; touches no file and no network.
+
+    `folder` is where recorded orders are kept.
+    """
     limits = Limits(connect_timeout_s, read_timeout_s)
-    return Clusters({name: _cluster(name, entry, limits) for name, entry in entries.items()})
+    file = OrderFile(folder / ORDERS_FILE)
+    real = {name: _cluster(name, entry, limits) for name, entry in entries.items()}
+    ports: dict[str, ClusterPort] = {
+        name: RecordingCluster(port, file) if entries[name].get("mode") == "record" else port
+        for name, port in real.items()
+    }
+    return Clusters(ports, tuple(real.values()))
 
 
 def _cluster(name: str, entry: Mapping[str, Any], limits: Limits) -> KubernetesCluster:
@@ -76,6 +92,8 @@ def _cluster(name: str, entry: Mapping[str, Any], limits: Limits) -> KubernetesC
     unknown = sorted(set(entry) - _KNOWN)
     if unknown:
         return _wrong(name, f"it has unknown keys: {', '.join(unknown)}")
+    if entry.get("mode") not in (None, "act", "record"):
+        return _wrong(name, "its mode is neither act nor record")
     path, context = entry.get("kubeconfig"), entry.get("context")
     if entry.get("in_cluster") is True:
         if path or context:
