@@ -9,6 +9,7 @@ from app.actions.telemetry.planning import window_at
 from app.actions.telemetry.shown import Telemetry, show
 from app.store import alarm_reading, attempt_reading, telemetry_kept, telemetry_queue
 from app.store.alarm_reading import AlarmFacts
+from app.store.attempt_reading import Beat
 from app.store.connection import Connection
 from app.store.device_reading import Gpu
 from app.store.telemetry_kept import Kept
@@ -31,7 +32,7 @@ def read_of_gpu(connection: Connection, alarm_id: int, gpu: Gpu) -> OfGpu | None
     facts = alarm_reading.read_alarm(connection, alarm_id)
     if facts is None:
         return None
-    beats = ()
+    beats: tuple[Beat, ...] = ()
     if facts.attempt_id is not None:
         beats = attempt_reading.read_beats(connection, facts.attempt_id, facts.step)
     asked = [one for one in telemetry_queue.of_alarm(connection, alarm_id) if one[0] == gpu.id]

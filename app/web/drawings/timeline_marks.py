@@ -37,10 +37,7 @@ _FLAG = "M4 13V1h8l-2 3 2 3h-8"
 def legend_mark(kind: str) -> Markup:
     """Draw one mark, 14 pixels wide; the words beside it say what it is."""
     drawing = Drawing(14, 14)
-    if kind == "ring":
-        drawing.circle(7, 7, 5, "f-sur s-sus", stroke_width="2.4")
-        drawing.circle(7, 7, 1.6, "f-sus")
-    elif kind == "window":
+    if kind == "window":
         drawing.rect(1, 1, 12, 12, "f-band")
         drawing.path("M1 1v12M13 1v12", "s-sus")
     elif kind == "hatch":
@@ -48,9 +45,18 @@ def legend_mark(kind: str) -> Markup:
     elif kind == "start":
         drawing.rect(1, 3, 12, 8, "f-job s-pass", rx=1)
     else:
-        d, cls, more = _PATHS.get(kind, _PATHS["other"])
-        drawing.path(d, cls, **more)
+        put_mark(drawing, kind)
     return drawing.finish_hidden()
+
+
+def put_mark(drawing: Drawing, kind: str, **more: str) -> None:
+    """Add the shape of one event in a square of 14; `more` may hold a transform."""
+    if kind == "ring":
+        drawing.circle(7, 7, 5, "f-sur s-sus", stroke_width="2.4", **more)
+        drawing.circle(7, 7, 1.6, "f-sus", **more)
+        return
+    d, cls, looks = _PATHS.get(kind, _PATHS["other"])
+    drawing.path(d, cls, **looks, **more)
 
 
 _PATHS: dict[str, tuple[str, str, dict[str, str | float]]] = {

@@ -58,12 +58,12 @@ def alarm(request: Request, person: Viewer, alarm_id: str) -> Response:
     row_id, now = read_id(alarm_id, "alarm"), context.now()
     with context.store.reading() as connection:
         dossier = read_dossier(connection, row_id, now)
-        states = _states(connection, dossier) if dossier else ()
-        telemetry = read_telemetry(connection, dossier, curves=True) if dossier else None
-    if dossier is None:
-        raise not_found("no alarm with this id")
-    values = _values(dossier, states, now) | {"telemetry": telemetry}
-    values["suspected"] = suspects(telemetry) if telemetry else ()
+        if dossier is None:
+            raise not_found("no alarm with this id")
+        states = _states(connection, dossier)
+        telemetry = read_telemetry(connection, dossier, curves=True)
+        suspected = suspects(connection, telemetry, dossier.facts)
+    values = _values(dossier, states, now) | {"telemetry": telemetry, "suspected": suspected}
     return render(request, "alarm.html", **values)
 
 

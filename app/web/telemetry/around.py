@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from app.actions.telemetry.shown import Panel, Shown, Telemetry
+from app.store import ids
+from app.store.alarm_reading import AlarmFacts
+from app.store.connection import Connection
+from app.web.telemetry.events import Events, alarm_event, read_events
 from app.web.telemetry.panels import Drawn, Span, dropped, lay_out, readings_between, spread
 from app.web.telemetry.statuses import WORDS
 from witness.rules.cleaning import Clean
@@ -40,17 +45,40 @@ class Suspected:
     drawn: tuple[Drawn, ...]
     undrawn: int
     sources: tuple[str, ...]
+    events: Events
+    drawn_from: datetime
+    drawn_to: datetime
+    suspect_from: datetime
+    alarm_at: datetime
 
 
-def suspects(telemetry: Telemetry) -> tuple[Suspected, ...]:
-    """Lay out every suspect."""
+def suspects(
+    connection: Connection, telemetry: Telemetry, facts: AlarmFacts
+) -> tuple[Suspected, ...]:
+    """Lay out every suspect; what happened to it is read for those that are drawn."""
     return tuple(
-        _suspect(one, telemetry.times, place, telemetry.unread)
+        _suspect(one, telemetry, place, _events(connection, one, telemetry.times, facts))
         for place, one in enumerate(telemetry.suspects)
     )
 
 
-def _suspect(shown: Shown, times: Window, place: int, unread: str) -> Suspected:
+def _events(connection: Connection, shown: Shown, times: Window, facts: AlarmFacts) -> Events:
+    if not shown.panels:
+        return Events()
+    own = alarm_event(facts.id, _moment(times.alarm), facts.family, "This alarm")
+    gpu = ids.derive("gpu", shown.uuid)
+    return read_events(connection, gpu, _moment(times.start), _moment(times.end), own)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _suspect(shown: Shown, telemetry: Telemetry, place: int, events: Events) -> Suspected:
+    times, unread = telemetry.times, telemetry.unread
+    span = Span(
+        times.start, times.end, (times.suspect_from, times.alarm), events.marks, events.jobs
+    )
     kept = shown.kept
     reading: dict[str, Any] = dict(kept.reading) if kept else {}
     observed = [
@@ -69,9 +97,16 @@ def _suspect(shown: Shown, times: Window, place: int, unread: str) -> Suspected:
         looked_at=tuple(BY_ID[one].title for one in reading.get("looked_at", ())),
         missing=_missing(reading.get("missing", ())),
         notes=tuple(str(one) for one in reading.get("notes", ())),
-        drawn=tuple(_drawn(one, times, f"t{place}-{n}") for n, one in enumerate(shown.panels)),
+        drawn=tuple(
+            _drawn(one, times, span, f"t{place}-{n}") for n, one in enumerate(shown.panels)
+        ),
         undrawn=shown.panels_in_all - len(shown.panels),
         sources=tuple(dict.fromkeys(one.source for one in shown.windows if one.source)),
+        events=events,
+        drawn_from=_moment(times.start),
+        drawn_to=_moment(times.end),
+        suspect_from=_moment(times.suspect_from),
+        alarm_at=_moment(times.alarm),
     )
 
 
@@ -86,9 +121,7 @@ def _missing(missing: Sequence[dict[str, Any]]) -> tuple[tuple[str, tuple[str, .
     return tuple((text, tuple(titles)) for text, titles in merged.items())
 
 
-def _drawn(panel: Panel, times: Window, key: str) -> Drawn:
-    span = Span(times.start, times.end, times.suspect_from, (times.alarm,))
-
+def _drawn(panel: Panel, times: Window, span: Span, key: str) -> Drawn:
     def cells(field: Field, own: Sequence[Clean]) -> tuple[str, ...]:
         spans = (
             (times.start, times.suspect_from),

@@ -15,9 +15,8 @@ from app.store import telemetry_asked, telemetry_kept
 from app.store.connection import Connection
 from app.store.device_reading import Gpu
 from app.store.telemetry_queue import ENDED_EMPTY, OPEN, Window
-from app.store.timeline_reading import alarm_page
-from app.store.timeline_scope import Scope
 from app.web import words
+from app.web.telemetry.events import Events, read_events
 from app.web.telemetry.panels import Drawn, Span, dropped, lay_out, number
 from app.web.telemetry.statuses import WORDS
 from app.web.timeline.asked import stamp
@@ -26,7 +25,6 @@ from witness.rules.counting import counted
 from witness.rules.dcgm_fields import Field
 
 READINGS = 10
-ALARMS = 50
 ASKED = 12
 
 
@@ -74,7 +72,7 @@ class OnGpu:
     damaged: str | None
     drawn: tuple[Drawn, ...]
     undrawn: int
-    alarms: tuple[tuple[int, datetime], ...]
+    events: Events
 
 
 def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
@@ -82,13 +80,8 @@ def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
     kept = telemetry_kept.readings_of_gpu(connection, gpu.id, READINGS + 1)
     times = telemetry_asked.times_of(connection, [one.alarm_id for one in kept])
     found = read_ranged(connection, gpu, span)
-    scope = Scope(span.start, span.end, gpu_ids=(gpu.id,))
-    alarms = tuple((row.id, row.at) for row in alarm_page(connection, scope, None, ALARMS).rows)
-    drawn_span = Span(
-        span.start.timestamp(),
-        span.end.timestamp(),
-        alarms=tuple(sorted(at.timestamp() for _, at in alarms)),
-    )
+    events = read_events(connection, gpu.id, span.start, span.end)
+    drawn_span = Span(span.start.timestamp(), span.end.timestamp(), None, events.marks, events.jobs)
     asked = _asked(found.windows, gpu.id)
     query = urlencode([("from", stamp(span.start)), ("to", stamp(span.end))])
     return OnGpu(
@@ -111,7 +104,7 @@ def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
         damaged=found.own.damaged,
         drawn=tuple(_drawn(one, drawn_span, f"g{n}") for n, one in enumerate(found.panels)),
         undrawn=found.panels_in_all - len(found.panels),
-        alarms=alarms,
+        events=events,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from app.actions.telemetry.shown import Curve, Panel
 from app.web import words
-from app.web.drawings.small_multiple import Line, Picture, bounds, draw
+from app.web.drawings.small_multiple import Line, Mark, Picture, bounds, draw
 from witness.rules.cleaning import Clean, MarkKind, clean, marked
 from witness.rules.dcgm_fields import Field
 from witness.rules.merging import MISSED
@@ -28,8 +28,9 @@ class Span:
 
     start: float
     end: float
-    suspect_from: float | None = None
-    alarms: tuple[float, ...] = ()
+    band: tuple[float, float] | None = None
+    marks: tuple[Mark, ...] = ()
+    jobs: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ def lay_out(panel: Panel, span: Span, key: str, cells: Cells) -> Drawn:
         described=f"{' to '.join(filter(None, ends))}; this GPU against {others}.",
         start=span.start,
         end=span.end,
-        suspect_from=span.suspect_from,
-        alarms=span.alarms,
+        band=span.band,
+        marks=span.marks,
+        jobs=span.jobs,
         lines=lines,
         gaps=_gaps(own, span, interval),
         odd=[mark.first for one in own for mark in one.marks if mark.kind == "infinite"],
