@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from math import isfinite
 from urllib.parse import urlencode
 
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, LocationValueError
 from urllib3.util import Retry, Timeout
 
 from app.sources import bodies
 from app.sources.ports import Away, Refused
+from app.sources.watched import watched
 
 TRIES = 3  # within one pull; longer waits belong to the queue
 LONGEST_WAIT_S = 8.0  # a source that asks for more is left alone until later
@@ -76,13 +78,14 @@ class Transport:
         self, signer: Signer, timeout_s: float, ca_file: str | None = None,
         sleep: Callable[[float], object] | None = None,
     ) -> None:  # fmt: skip
-        self._sign, self._timeout_s = signer, timeout_s
+        self._sign, self._timeout_s, self._ca_file = signer, timeout_s, ca_file
         self._pool = urllib3.PoolManager(
             timeout=Timeout(connect=min(timeout_s, 5.0), read=timeout_s),
             retries=Retry(0),
             ca_certs=ca_file,
             maxsize=4,
         )
+        self._pool.pool_classes_by_scheme = watched(ANSWER_TIMES * timeout_s)
         self._stopping = threading.Event()
         self._sleep = sleep or self._stopping.wait
 
@@ -104,7 +107,10 @@ class Transport:
                 if not _may_pass(answer):
                     return answer
                 said = f"it answered {answer.status}"
+            except LocationValueError:
+                raise Refused("Its address is none that can be asked.") from None
             except HTTPError as error:
+                _check_trusted(self._ca_file)
                 said = _words(error)
             wait = _wait(TRIES - left, after_s)
             if left == 0 or wait > LONGEST_WAIT_S or self._stopping.is_set():
@@ -151,25 +157,33 @@ def _wait(tried: int, after_s: float | None) -> float:
 
 def _after(text: str | None) -> float | None:
     """Read Retry-After, in seconds or as a date, an hour at most; None where it says neither."""
-    if not text:
-        return None
+    said = (text or "").strip()[:64]
+    if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", said, re.IGNORECASE):
+        try:
+            return min(max(float(said), 0.0), LONGEST_AWAY_S)
+        except ValueError:
+            return None
     try:
-        seconds = float(text)
-    except ValueError:
-        pass
-    else:
-        return min(max(seconds, 0.0), LONGEST_AWAY_S) if isfinite(seconds) else None
-    try:
-        when = parsedate_to_datetime(text)
-    except ValueError:
+        when = parsedate_to_datetime(said)
+        aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+        return min(max((aware - datetime.now(UTC)).total_seconds(), 0.0), LONGEST_AWAY_S)
+    except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return min(max((aware - datetime.now(UTC)).total_seconds(), 0.0), LONGEST_AWAY_S)
+
+
+def _check_trusted(ca_file: str | None) -> None:
+    """Refuse where the certificates to trust are what is wrong: only a person can mend that."""
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except (OSError, ValueError):
+        raise Refused("The certificates to trust cannot be read.") from None
 
 
 def _words(error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     name = type(reason).__name__
+    if name == "SSLError" and "CERTIFICATE_VERIFY_FAILED" not in str(reason):
+        return "it does not speak TLS as it should"
     known = {
         "NewConnectionError": "the connection was refused or the name is not known",
         "NameResolutionError": "its name is not known",

@@ -102,7 +102,11 @@ def serving(state: Troubled, context: ssl.SSLContext | None = None) -> Iterator[
             self.end_headers()
             self.wfile.write(answer)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Write nothing: clients hang up on answers that are too large for them."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
