@@ -64,7 +64,8 @@ def faults_in(record: Record) -> tuple[NodeFault, ...]:
         return ()
     if record.kind == "log":
         fault = agent_event(record.text)
-        return () if fault is None else (_timed(fault, record),)
+        told = fault is not None and (fault.kind or fault.reason or fault.xid)
+        return (_timed(fault, record),) if fault is not None and told else ()
     node = _node(record.text)
     metadata = _object(node.get("metadata"))
     return faults_on_node(

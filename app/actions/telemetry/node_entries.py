@@ -115,7 +115,7 @@ def _entry(
     times: Window,
     mine: Sequence[Sequence[str]] | None,
 ) -> Entry:
-    is_read = bool(fault.kind or fault.reason)
+    is_read = bool(fault.kind or fault.reason or fault.xid)
     counts = None
     if mine is not None:
         observed = (one for pci in mine for one in fault_observations(times, [fault], pci))
