@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.scoring import score_gpu
+from app.actions.telemetry.moved import as_json, read_moved
 from app.api.paging import Listing
 from app.api.reading import Reading
 from app.auth import Sender
@@ -166,6 +167,7 @@ def _gpu_json(connection: Connection, gpu_id: int, by: Sender, now: datetime) ->
             for one in visible
         ],
         **_found(connection, "gpu", gpu_id, by),
+        "telemetry_moved": as_json(read_moved(connection, gpu_id, gpu.uuid, by.cluster)),
         "newest_alarms": _alarms(connection, by, now, gpu=gpu_id),
     }
 
@@ -273,13 +275,11 @@ def _alarms(
     gpu: int | None = None,
 ) -> list[dict[str, Any]]:
     scope = Scope(
-        start=_EVER,
-        end=now + timedelta(days=3_660),
+        start=_EVER, end=now + timedelta(days=3_660),
         clusters=() if by.cluster is None else (by.cluster,),
         namespaces=() if by.namespace is None else (by.namespace,),
-        node_ids=None if node is None else (node,),
-        gpu_ids=None if gpu is None else (gpu,),
-    )
+        node_ids=None if node is None else (node,), gpu_ids=None if gpu is None else (gpu,),
+    )  # fmt: skip
     rows = alarm_page(connection, scope, None, NEWEST).rows
     found = findings_of(connection, [row.id for row in rows])
     return [_alarm(row, found.get(row.id, ())) for row in rows]

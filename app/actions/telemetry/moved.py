@@ -74,9 +74,12 @@ class OverMonths:
 
 
 def read_moved(
-    connection: Connection, gpu_id: int, gpu_uuid: str, *,
-    cluster: str | None = None, since: datetime | None = None,
-) -> OverMonths | None:  # fmt: skip
+    connection: Connection,
+    gpu_id: int,
+    gpu_uuid: str,
+    cluster: str | None = None,
+    since: datetime | None = None,
+) -> OverMonths | None:
     """Sum up what moved on a GPU; None where no window of it holds any samples.
 
     `cluster` limits it to what was pulled for that one, `since` to windows that began from then on.
