@@ -36,6 +36,25 @@ def read(connection: Connection, name: str) -> Any | None:
     return None if text is None else json.loads(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value with when it was set, and by whom."""
+
+    value: Any
+    changed_at: datetime
+    changed_by: str
+
+
+def entry(connection: Connection, name: str) -> Entry | None:
+    """Read one value with when it was set; None when it never was."""
+    row = connection.execute(
+        sa.select(settings.c.value, settings.c.changed_at, settings.c.changed_by).where(
+            settings.c.name == name
+        )
+    ).first()
+    return None if row is None else Entry(json.loads(row.value), row.changed_at, row.changed_by)
+
+
 def keep(connection: Connection, name: str, value: Any, *, by: str, at: datetime) -> None:
     """Set one value."""
     row = {"value": json.dumps(value), "changed_at": at, "changed_by": by}

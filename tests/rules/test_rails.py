@@ -22,10 +22,10 @@ from witness.rules.rails import (
 )
 
 POLICY = RailPolicy(
-    max_nodes=3, max_share=0.25, max_destroyed_share=0.1, max_per_group=3, max_per_domain=2,
-    max_per_hour=3, max_per_day=5, cooldown_minutes=30, attempts=2,
+    max_nodes=3, max_share=0.25, max_destroyed_share=0.1, max_per_group=3, max_per_zone=4,
+    max_per_domain=2, max_per_hour=3, max_per_day=5, cooldown_minutes=30, attempts=2,
 )  # fmt: skip
-KNOWN = Counts(fleet=40, group="gpu", domains=(("zone a", 0),))
+KNOWN = Counts(fleet=40, group="gpu", zone="a", domains=(("the rack 7", 0),))
 DESTROYING = ("replace", "reboot", "deep_health_check")
 
 
@@ -38,7 +38,8 @@ DESTROYING = ("replace", "reboot", "deep_health_check")
         ({"out_in_cluster": 9}, None, ""),
         ({"out_in_cluster": 10}, "max_share", "10 of at most 10 of the cluster’s 40 GPU nodes"),
         ({"out_in_group": 3}, "max_per_group", "in the instance group gpu."),
-        ({"domains": (("zone a", 1), ("rack 7", 2))}, "max_per_domain", "2 of at most 2 nodes"),
+        ({"out_in_zone": 4}, "max_per_zone", "4 of at most 4 nodes out of service in the zone a."),
+        ({"domains": (("the rack 7", 2),)}, "max_per_domain", "2 nodes out of service in the rack"),
         ({"last_hour": 3}, "max_per_hour", "3 of at most 3 nodes an hour."),
         ({"last_day": 5}, "max_per_day", "5 of at most 5 nodes a day."),
         ({"attempts": 2}, "attempts", "2 of at most 2 attempts on this node in 24 hours."),
@@ -74,7 +75,9 @@ def test_what_destroys_meets_more(action: str, changed: dict[str, Any], code: st
 
 
 def test_undoing_and_asking_meet_no_limit() -> None:
-    full = Counts(99, 99, 99, None, False, "gpu", 99, (("zone a", 99),), 99, 99, 99, 0.0)
+    full = Counts(
+        99, 99, 99, None, False, "gpu", 99, "a", 99, (("the rack 7", 99),), 99, 99, 99, 0.0
+    )
     for action in ("uncordon", "targeted_audit"):
         assert first_refusal(POLICY, action, full) is None
         assert caps(POLICY, action, full) == ()
@@ -110,7 +113,7 @@ def test_what_is_left_is_told_with_every_limit() -> None:
     left = {one.code: one.left for one in caps(POLICY, "replace", replace(KNOWN, out=1))}
     assert left == {
         "max_nodes": 2, "max_share": 10, "max_destroyed_share": 4, "max_per_group": 3,
-        "max_per_domain": 2, "max_per_hour": 3, "max_per_day": 5, "attempts": 2,
+        "max_per_zone": 4, "max_per_domain": 2, "max_per_hour": 3, "max_per_day": 5, "attempts": 2,
     }  # fmt: skip
 
 

@@ -23,7 +23,8 @@ class RailPolicy:
     max_nodes: int = 32
     max_share: float = 0.25
     max_destroyed_share: float = 0.10
-    max_per_group: int = 16
+    max_per_group: int = 24
+    max_per_zone: int = 24
     max_per_domain: int = 8
     max_per_hour: int = 32
     max_per_day: int = 64
@@ -73,8 +74,10 @@ FIELDS: tuple[Field, ...] = (
           "Share of a cluster’s GPU nodes that are being destroyed at one time", "caps"),
     Field("max_per_group", "count", 1, 10_000, "nodes",
           "Nodes out of service in one instance group", "caps"),
+    Field("max_per_zone", "count", 1, 10_000, "nodes",
+          "Nodes out of service in one zone", "caps"),
     Field("max_per_domain", "count", 1, 10_000, "nodes",
-          "Nodes out of service in one zone, network layer or rack", "caps"),
+          "Nodes out of service in one rack, or behind one network node", "caps"),
     Field("max_per_hour", "count", 1, 10_000, "nodes",
           "Nodes that actions are approved for within an hour", "caps"),
     Field("max_per_day", "count", 1, 100_000, "nodes",

@@ -46,7 +46,9 @@ class Counts:
     dry_run: bool = False
     group: str | None = None
     out_in_group: int = 0
-    domains: tuple[tuple[str, int], ...] | None = None  # ("zone usw2-az1", nodes out in it)
+    zone: str | None = None
+    out_in_zone: int = 0
+    domains: tuple[tuple[str, int], ...] | None = None  # ("the rack 7", nodes out in it)
     last_hour: int = 0
     last_day: int = 0
     attempts: int = 0  # of this action on this node
@@ -101,6 +103,9 @@ def caps(policy: RailPolicy, action: str, counts: Counts) -> tuple[Cap, ...]:
     if counts.group is not None:
         what = f"nodes out of service in the instance group {counts.group}"
         found.append(Cap("max_per_group", what, counts.out_in_group, policy.max_per_group))
+    if counts.zone is not None:
+        what = f"nodes out of service in the zone {counts.zone}"
+        found.append(Cap("max_per_zone", what, counts.out_in_zone, policy.max_per_zone))
     found += [
         Cap("max_per_domain", f"nodes out of service in {name}", used, policy.max_per_domain)
         for name, used in counts.domains or ()
@@ -161,6 +166,6 @@ def unknowns(action: str, counts: Counts) -> tuple[str, ...]:
         )
     if counts.group is None:
         found.append("The node’s instance group is not known: its cap was not checked.")
-    if counts.domains is None:
+    if counts.zone is None and not counts.domains:
         found.append("The node’s zone and rack are not known: their caps were not checked.")
     return tuple(found)

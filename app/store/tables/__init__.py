@@ -17,6 +17,7 @@ from app.store.tables.alarms import (
     notes,
     proposals,
 )
+from app.store.tables.condemned import condemned_gpus, condemned_sightings
 from app.store.tables.coverage import (
     alarm_hours,
     checkpoints,
@@ -47,6 +48,7 @@ from app.store.tables.machines import (
     approval_batches,
     hardware_tests,
     machine_links,
+    node_places,
     targeted_audits,
     vetoes,
 )
@@ -79,6 +81,8 @@ __all__ = [
     "audit_entries",
     "cases",
     "checkpoints",
+    "condemned_gpus",
+    "condemned_sightings",
     "coverage",
     "coverage_hours",
     "documents",
@@ -93,6 +97,7 @@ __all__ = [
     "metadata",
     "node_evidence",
     "node_evidence_wants",
+    "node_places",
     "node_records",
     "nodes",
     "notes",

@@ -157,11 +157,13 @@ notes = Table(
     Column("author", Text, nullable=False),
     Column("case_id", BigInteger),
     Column("job_id", BigInteger),
-    Column("kind", Text, nullable=False),  # note, triage
+    Column("proposal_id", BigInteger),  # what the note is a comment on; None: on none
+    Column("kind", Text, nullable=False),  # note, triage, comment
     Column("text", Text, nullable=False),
     Column("details", Text),  # JSON of the triage answers
     Index(None, "case_id"),
     Index(None, "job_id"),
+    Index(None, "proposal_id"),
 )
 
 proposals = Table(
@@ -185,9 +187,7 @@ proposals = Table(
     Column("evidence_version", Integer, nullable=False),
     Column("table_version", Text, nullable=False),
     Column("why", Text, nullable=False),
-    Column(
-        "blocked", Text
-    ),  # why it cannot be approved now, e.g. "not connected yet"; None: it can
+    Column("blocked", Text),  # why it cannot be approved now; None: it can
     Column("recommended_by", Text, nullable=False),  # rule id, or the person who asked
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant),

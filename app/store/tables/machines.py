@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table, Text
 
 from app.store.columns import Instant, Serial
 from app.store.tables.metadata import metadata
@@ -97,4 +97,22 @@ targeted_audits = Table(
     Column("settled_at", Instant),
     Index(None, "state", "cluster"),
     Index(None, "proposal_id"),
+)
+
+node_places = Table(
+    "node_places",  # where each node of a cluster stood when all of them were read last
+    metadata,
+    Column("cluster", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("instance_id", Text),
+    Column("gpu", Boolean, nullable=False),
+    Column("protected", Text),  # why it is never touched from here: control plane, system
+    Column("instance_group", Text),
+    Column("zone", Text),
+    Column("network", Text),  # the network node that it hangs on
+    Column("rack", Text),
+    Column("out", Text),  # "ours", "other", "not ready"; None: in service
+    Column("read_at", Instant, nullable=False),
+    Index(None, "cluster", "out"),
+    Index(None, "instance_id"),
 )
