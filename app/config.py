@@ -50,6 +50,11 @@ class Settings(BaseSettings):
         description="where a cluster's DCGM metrics are, by cluster name, as JSON: "
         '{"alpine": [{"url": "address"}]}; see docs/telemetry.md',
     )
+    node_logs: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="where the lines of a cluster's health agents are, by cluster name, as JSON: "
+        '{"alpine": {"region": "us-west-2", "log_group": "name"}}; see docs/telemetry.md',
+    )
     recurrence_days: int = Field(
         90, ge=1, description="a second incident within this many days recurs, in days"
     )
