@@ -1,4 +1,4 @@
-"""How is an approved action carried out: claimed by one worker, sent once, recorded, proven?
+"""How is an approved action carried out: claimed by one worker, sent once, recorded, looked at?
 
 Between the call and its record a crash can come.  The claim stands in the row by then, so the
 row ends as `unknown` and is never sent a second time.
@@ -12,20 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.actions import rails, writing
-from app.cluster.dry_run import DryRunCluster
-from app.cluster.errors import ClusterError, ClusterNotConfigured
-from app.cluster.outcomes import outcome_of
-from app.cluster.ports import (
-    ActionResult,
-    ClusterPort,
-    CordonRequest,
-    NodeState,
-    Outcome,
-    Standing,
-)
+from app.actions import looking, rails, writing
+from app.actions.orders.book import order_of
+from app.actions.reaching import cordon_of, describe
+from app.cluster.ports import ActionResult, NodeState, Outcome
 from app.context import Context
-from app.store import audit, held_nodes, ids, proposals
+from app.store import audit, held_nodes, proposals
 from app.store.connection import Connection
 from app.store.database import StoreUnavailable
 from app.store.proposals import Proposal
@@ -35,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # What each outcome makes of the row.  `dry_run` is no success: nothing was sent.
 STATUS_OF = {
+    Outcome.ACCEPTED: "accepted",
+    Outcome.UNDER_WAY: "waiting",
     Outcome.CHANGED: "accepted",
     Outcome.ALREADY_OURS: "verified",
     Outcome.ALREADY_BY_OTHER: "verified",
@@ -50,25 +44,6 @@ RECORD_TRIES = 20
 RECORD_PAUSE_S = 1.0
 
 
-def port_of(context: Context, cluster: str) -> ClusterPort:
-    """Give the cluster of this name, a dry run where none is configured."""
-    return context.clusters.get(cluster) or DryRunCluster(cluster)
-
-
-def request_of(proposal: Proposal) -> CordonRequest:
-    """Write down what an approval asks of the cluster."""
-    return CordonRequest(
-        node=proposal.node_name or "",
-        expect_uid=proposal.node_uid,
-        case=ids.show(proposal.case_id),
-        proposal=ids.show(proposal.id),
-        by=proposal.decided_by or "nobody",
-        reason=proposal.why,
-        at=proposal.decided_at or proposal.created_at,
-        evidence_version=str(proposal.evidence_version),
-    )
-
-
 def run_one(context: Context, proposal_id: int, worker: str) -> bool:
     """Carry one approved action out; False when another worker got there first."""
     proposal = _claim(context, proposal_id, worker)
@@ -76,11 +51,9 @@ def run_one(context: Context, proposal_id: int, worker: str) -> bool:
         return False
     if proposal.status != "executing":
         return True
-    port = port_of(context, proposal.cluster)
-    result = _call_once(port, proposal)
-    recorded = _record(context, proposal, result, worker)
-    if recorded and result.outcome is Outcome.CHANGED:
-        verify(context, port, proposal)
+    result = _send(context, proposal)
+    if _record(context, proposal, result) and result.outcome is Outcome.CHANGED:
+        looking.look_again(context, proposal.id)
     return True
 
 
@@ -92,7 +65,7 @@ def _claim(context: Context, proposal_id: int, worker: str) -> Proposal | None:
         before = proposals.get(connection, proposal_id)
         if before is None:
             return None
-        rail = rails.brake(connection, before) or rails.approved_long_ago(before, now)
+        rail = rails.before_sending(connection, before, now)
         if rail is None:
             values["status"] = "executing"
         else:
@@ -104,47 +77,22 @@ def _claim(context: Context, proposal_id: int, worker: str) -> Proposal | None:
         claimed = proposals.get(connection, proposal_id)
         assert claimed is not None
         if rail is not None:
-            _audit(connection, claimed, "refused", str(claimed.outcome), now, {})
+            note(connection, claimed, "refused", str(claimed.outcome), now, {})
         return claimed
 
     return writing.write(context, write)
 
 
-def _call_once(port: ClusterPort, proposal: Proposal) -> ActionResult:
-    """Look at the node once more, then order the change; nothing is ever sent twice."""
-    request = request_of(proposal)
-    try:
-        state = port.node(request.node)
-    except ClusterNotConfigured:
-        pass  # the order below says the same in words, as a dry run or as a failure
-    except ClusterError as error:
-        return outcome_of(error, request.node)
-    else:
-        other = another_instance(state, proposal)
-        if other is not None:
-            return ActionResult(Outcome.REFUSED, f"{other} Nothing was changed.", state)
-    if proposal.action == "cordon":
-        return port.cordon(request)
-    if proposal.action == "uncordon":
-        return port.uncordon(request)
-    return ActionResult(
-        Outcome.REFUSED, f"{rails.action_word(proposal.action)} is not connected here."
-    )
+def _send(context: Context, proposal: Proposal) -> ActionResult:
+    """Order it; nothing is ever sent twice."""
+    order = order_of(proposal)
+    if order is None:
+        words = f"{rails.action_word(proposal.action)} is not connected here."
+        return ActionResult(Outcome.REFUSED, words)
+    return order.send(context, proposal)
 
 
-def another_instance(state: NodeState, proposal: Proposal) -> str | None:
-    """Say that the name belongs to another instance than the case means; None: nothing says so."""
-    if not proposal.instance_id or not state.instance_id:
-        return None
-    if state.instance_id == proposal.instance_id:
-        return None
-    return (
-        f"Another machine carries the name {state.name} now: instance {state.instance_id}, "
-        f"the case means {proposal.instance_id}."
-    )
-
-
-def _record(context: Context, proposal: Proposal, result: ActionResult, worker: str) -> bool:
+def _record(context: Context, proposal: Proposal, result: ActionResult) -> bool:
     now = context.now()
     status = STATUS_OF[result.outcome]
     words = result.message
@@ -156,6 +104,8 @@ def _record(context: Context, proposal: Proposal, result: ActionResult, worker: 
         "node": describe(result.state),
         **dict(result.details),
     }
+    order = order_of(proposal)
+    look_at = now + order.look_every if order and status in looking.LOOKED_FOR else None
 
     def write(connection: Connection) -> bool:
         values = {
@@ -163,14 +113,19 @@ def _record(context: Context, proposal: Proposal, result: ActionResult, worker: 
             "outcome": words,
             "details": details,
             "finished_at": now,
+            "next_look_at": look_at,
         }
         # A row that was given up as unknown meanwhile learns the truth from the one who called.
         kept = proposals.move(
-            connection, proposal.id, ("executing", "unknown"), values, claimed_by=worker
+            connection,
+            proposal.id,
+            ("executing", "unknown"),
+            values,
+            claimed_by=proposal.claimed_by,
         )
         if kept:
             _note_node(connection, proposal, result.state, result.outcome, now)
-            _audit(connection, proposal, status, words, now, details)
+            note(connection, proposal, status, words, now, details)
         return kept
 
     return _write_patiently(context, write)
@@ -185,70 +140,6 @@ def _write_patiently(context: Context, write: Callable[[Connection], bool]) -> b
             time.sleep(RECORD_PAUSE_S)
     log.error("an outcome could not be recorded; its row will end as unknown")
     return False
-
-
-def verify(context: Context, port: ClusterPort, proposal: Proposal) -> None:
-    """Prove by reading that the change stands, and say so or say what was found instead."""
-    request = request_of(proposal)
-    if proposal.action == "cordon":
-        check = port.verify_cordon(request)
-        proven, words, state = check.standing is Standing.HOLDS, check.message, check.state
-    else:
-        proven, words, state = _read_uncordoned(port, request)
-    now = context.now()
-
-    def write(connection: Connection) -> bool:
-        before = proposals.get(connection, proposal.id)
-        if before is None:
-            return False
-        details = {**before.details, "verified_at": now.isoformat(), "standing": words}
-        values: dict[str, Any] = {"details": details}
-        if proven:
-            values |= {"status": "verified", "outcome": f"{before.outcome} Read again: it stands."}
-        else:
-            values["outcome"] = f"{before.outcome} Read again: {words}"
-        kept = proposals.move(connection, proposal.id, ("accepted",), values)
-        if kept:
-            _note_node(connection, proposal, state, Outcome.CHANGED, now)
-            status = "verified" if proven else "not proven"
-            _audit(connection, before, status, words, now, details)
-        return kept
-
-    _write_patiently(context, write)
-
-
-def _read_uncordoned(
-    port: ClusterPort, request: CordonRequest
-) -> tuple[bool, str, NodeState | None]:
-    try:
-        state = port.node(request.node)
-    except ClusterError as error:
-        return False, error.message, None
-    if state.our_cordon is not None or state.has_our_taint:
-        return False, "something of ours is still on the node", state
-    return True, f"nothing of ours is on {state.name}", state
-
-
-def cordon_of(state: NodeState) -> str:
-    """Name whose cordon a reading shows: "ours", "other" or "none"."""
-    if state.our_cordon is not None and state.unschedulable:
-        return "ours"
-    return "other" if state.unschedulable else "none"
-
-
-def describe(state: NodeState | None) -> Mapping[str, Any] | None:
-    """Keep of a reading what a later reader of the audit needs."""
-    if state is None:
-        return None
-    return {
-        "name": state.name,
-        "uid": state.uid,
-        "unschedulable": state.unschedulable,
-        "taints": [f"{taint.key}:{taint.effect}" for taint in state.taints],
-        "cordon": cordon_of(state),
-        "cordoned_by_other": state.cordoned_by_other,
-        "resource_version": state.resource_version,
-    }
 
 
 def _note_node(
@@ -266,7 +157,7 @@ def _note_node(
         held_nodes.note(connection, proposal.node_id, None, None, now)
 
 
-def _audit(
+def note(
     connection: Connection,
     proposal: Proposal,
     status: str,
@@ -274,6 +165,7 @@ def _audit(
     now: datetime,
     details: Mapping[str, Any],
 ) -> None:
+    """Append what became of an action to the audit."""
     audit.append(
         connection,
         "service",

@@ -19,7 +19,7 @@ from functools import partial
 
 from starlette.requests import HTTPConnection
 
-from app.actions import decide, execute, verify, writing
+from app.actions import decide, execute, looking, verify, writing
 from app.cluster.registry import Clusters
 from app.context import Context
 from app.store import proposals
@@ -65,6 +65,7 @@ class Executor:
         self._threads = [
             threading.Thread(target=self._run, name="executor", daemon=True),
             threading.Thread(target=self._watch, name="executor-watch", daemon=True),
+            threading.Thread(target=self._look, name="executor-look", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -91,7 +92,7 @@ class Executor:
             with self._context.store.reading() as connection:
                 proposal = proposals.get(connection, proposal_id)
             left = deadline - time.monotonic()
-            if proposal is None or proposal.status not in proposals.UNDER_WAY or left <= 0:
+            if proposal is None or left <= 0 or not _is_settling(proposal):
                 return proposal
             with self._done:
                 self._done.wait(min(left, 0.25))
@@ -112,6 +113,11 @@ class Executor:
             self._context.clusters.preload()
         while not self._stopping.wait(WATCH_S):
             self._patiently(lambda: verify.watch_held_nodes(self._context))
+
+    def _look(self) -> None:
+        # Apart from what is to be sent: a provider that is slow to answer holds nothing up.
+        while not self._stopping.wait(POLL_S):
+            self._patiently(lambda: looking.look_due(self._context, self._stopping.is_set))
 
     def take_up(self) -> int:
         """Hand out what is approved and not in a hand yet; give how many that were."""
@@ -166,6 +172,12 @@ class Executor:
             log.warning("the executor waits for the database: %s", error)
         except Exception:
             log.exception("the executor met a fault of ours and goes on")
+
+
+def _is_settling(proposal: Proposal) -> bool:
+    """Tell whether an outcome comes within seconds; a replacement takes half an hour."""
+    quick = proposal.action in ("cordon", "uncordon")
+    return proposal.status in ("approved", "executing") or (quick and proposal.status == "accepted")
 
 
 def executor_of(request: HTTPConnection) -> Executor:

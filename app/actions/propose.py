@@ -15,8 +15,6 @@ from witness.rules.proposal import ProposedAction, Recommendation
 
 # An alarm that names nobody on more nodes than this gets no cordon each: that would stop a fleet.
 NODES_WITHOUT_NAME = 4
-CONNECTED = frozenset({"cordon", "uncordon"})
-NOT_CONNECTED = "not connected yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +117,6 @@ def _blocked(
         reasons.append("no rank map of this attempt has come yet")
     elif newest.map_state == "contradictory":
         reasons.append("two rank maps of this attempt disagree")
-    if action.action not in CONNECTED:
-        reasons.insert(0, NOT_CONNECTED)
     return "; ".join(dict.fromkeys(reasons)) or None
 
 

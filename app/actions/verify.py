@@ -6,13 +6,12 @@ again by itself.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 
 from app.actions import rails, writing
-from app.actions.execute import cordon_of, describe, port_of, request_of
-from app.cluster.errors import ClusterError, NodeGone
-from app.cluster.ports import CordonCheck, NodeState, Standing
+from app.actions.looking import LOOKED_FOR, look_again
+from app.actions.reaching import cordon_of, port_of, request_of
+from app.cluster.ports import CordonCheck, Standing
 from app.context import Context
 from app.errors import Problem, not_found
 from app.store import audit, held_nodes, proposals
@@ -20,85 +19,30 @@ from app.store.connection import Connection
 from app.store.proposals import Proposal
 
 # The words that stand when a process ended between the call and its record.
+FIRST_LOOK = timedelta(seconds=30)  # an order that was on its way has arrived by then
 ORPHANED = "It was being executed when the service stopped: outcome unknown. It is not sent again."
 
 
 def read_again(context: Context, proposal_id: int, by: str) -> Proposal:
-    """Read the node of an action whose outcome is unknown; settle it only where that proves it."""
+    """Read the outside world for an action that has not ended; settle it only where that proves it.
+
+    Raises Problem where there is nothing to settle.
+    """
     with context.store.reading() as connection:
         proposal = proposals.get(connection, proposal_id)
     if proposal is None:
         raise not_found("no proposal with this id")
-    if proposal.status not in ("unknown", "accepted"):
+    if proposal.status not in LOOKED_FOR:
         raise Problem(
             409,
             "not_unknown",
             f"{rails.title(proposal)} has an outcome already: {proposal.status}.",
             more={"status": proposal.status},
         )
-    status, words, state = _look(context, proposal)
-    now = context.now()
-
-    def write(connection: Connection) -> Proposal:
-        details = {**proposal.details, "read_again_at": now.isoformat(), "read_again": words}
-        details["node"] = describe(state) or details.get("node")
-        values: dict[str, Any] = {"details": details, "outcome": words}
-        if status is not None:
-            values |= {"status": status, "finished_at": now}
-        kept = proposals.move(connection, proposal_id, (proposal.status,), values)
-        if kept:
-            if state is not None and proposal.node_id is not None:
-                held_nodes.note(connection, proposal.node_id, state.uid, cordon_of(state), now)
-            audit.append(
-                connection,
-                by,
-                "proposal.read_again",
-                f"{by} read the cluster again for {_lower(rails.title(proposal))}: {words}",
-                at=now,
-                case_id=proposal.case_id,
-                proposal_id=proposal_id,
-                node_id=proposal.node_id,
-                details={"status": status or proposal.status},
-            )
-        after = proposals.get(connection, proposal_id)
-        assert after is not None
-        return after
-
-    return writing.write(context, write)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _look(context: Context, proposal: Proposal) -> tuple[str | None, str, NodeState | None]:
-    """Give the status that the reading proves (None: none), the words and the node."""
-    port, request = port_of(context, proposal.cluster), request_of(proposal)
-    if proposal.action == "uncordon":
-        return _look_for_uncordon(context, proposal)
-    check = port.verify_cordon(request)
-    if check.standing is Standing.HOLDS and check.state is not None:
-        ours = check.state.our_cordon
-        if ours is not None and ours.proposal == request.proposal:
-            return "verified", f"Read again: {check.message}", check.state
-    if check.standing in (Standing.GONE, Standing.REPLACED):
-        return "gone", check.message, check.state
-    return None, f"Still unknown. Read again: {check.message}", check.state
-
-
-def _look_for_uncordon(
-    context: Context, proposal: Proposal
-) -> tuple[str | None, str, NodeState | None]:
-    port = port_of(context, proposal.cluster)
-    try:
-        state = port.node(proposal.node_name or "")
-    except NodeGone as error:
-        return "gone", error.message, None
-    except ClusterError as error:
-        return None, f"Still unknown. {error.message}", None
-    if state.our_cordon is None and not state.has_our_taint:
-        return "verified", f"Read again: nothing of ours is on {state.name}.", state
-    return None, f"Still unknown. Our cordon is still on {state.name}.", state
+    after = look_again(context, proposal_id, by)
+    if after is None:
+        raise Problem(409, "being_read", "Somebody else is reading it right now.")
+    return after
 
 
 def give_up_orphan(context: Context, proposal: Proposal) -> bool:
@@ -106,7 +50,13 @@ def give_up_orphan(context: Context, proposal: Proposal) -> bool:
     now = context.now()
 
     def write(connection: Connection) -> bool:
-        values = {"status": "unknown", "finished_at": now, "outcome": ORPHANED}
+        values = {
+            "status": "unknown",
+            "finished_at": now,
+            "outcome": ORPHANED,
+            # Whether it was taken may still be seen; it is never sent again.
+            "next_look_at": now + FIRST_LOOK,
+        }
         kept = proposals.move(
             connection, proposal.id, ("executing",), values, claimed_by=proposal.claimed_by
         )

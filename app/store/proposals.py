@@ -137,10 +137,12 @@ def move(
     values: Mapping[str, Any],
     *,
     claimed_by: str | None = None,
+    looks: int | None = None,
 ) -> bool:
     """Change a proposal only if it stands in one of the statuses; tell whether it changed.
 
-    `claimed_by` also asks that the row is still claimed by that worker.
+    `claimed_by` also asks that the row is still claimed by that worker, `looks` that nobody has
+    looked for its effect meanwhile.
     """
     row = dict(values)
     for name in JSON_COLUMNS:
@@ -151,6 +153,8 @@ def move(
     )
     if claimed_by is not None:
         statement = statement.where(proposals.c.claimed_by == claimed_by)
+    if looks is not None:
+        statement = statement.where(proposals.c.looks == looks)
     return connection.execute(statement.values(row)).rowcount == 1
 
 
@@ -211,3 +215,34 @@ def newest_action_on_node(connection: Connection, cluster: str, node_name: str) 
         .limit(1)
     ).first()
     return None if row is None else from_row(row)
+
+
+def due_for_a_look(connection: Connection, now: datetime, limit: int) -> tuple[int, ...]:
+    """List what was ordered and is to be looked for now, the longest due first."""
+    rows = connection.execute(
+        sa.select(proposals.c.id)
+        .where(
+            proposals.c.status.in_(("accepted", "waiting", "unknown")),
+            proposals.c.next_look_at <= now,
+        )
+        .order_by(proposals.c.next_look_at, proposals.c.id)
+        .limit(limit)
+    )
+    return tuple(row.id for row in rows)
+
+
+def others_since(
+    connection: Connection, proposal: Proposal, actions: Collection[str], since: datetime
+) -> int:
+    """Count other orders of some kinds for the same cluster that were sent since a time."""
+    return int(
+        connection.execute(
+            sa.select(sa.func.count()).where(
+                proposals.c.cluster == proposal.cluster,
+                proposals.c.action.in_(actions),
+                proposals.c.status.in_(("executing", "accepted", "waiting", "verified", "unknown")),
+                proposals.c.claimed_at >= since,
+                proposals.c.id != proposal.id,
+            )
+        ).scalar_one()
+    )

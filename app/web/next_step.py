@@ -9,7 +9,7 @@ from typing import Literal
 
 from app.actions import rails
 from app.store.docket_reading import DocketCase
-from app.store.proposals import Proposal
+from app.store.proposals import UNDER_WAY, Proposal
 from app.web.words import ident
 
 WORD_OF_STATUS = {
@@ -17,6 +17,7 @@ WORD_OF_STATUS = {
     "approved": "approved, not taken up yet",
     "executing": "being carried out",
     "accepted": "accepted, not proven yet",
+    "waiting": "ordered, its effect is awaited",
     "verified": "done, proven by reading",
     "refused": "refused",
     "failed": "failed, nothing changed",
@@ -87,7 +88,7 @@ def _unknown(proposals: Sequence[Proposal], first: bool) -> Next | None:
 
 def _under_way(proposals: Sequence[Proposal], first: bool) -> Next | None:
     for one in proposals:
-        if one.status in ("approved", "executing", "accepted"):
+        if one.status in UNDER_WAY:
             words = f"{rails.action_word(one.action)} approved by {one.decided_by}, "
             words += f"{status_word(one)}."
             return Next(words, None, f"/proposals/{ident(one.id)}", "", one.decided_at, "cluster")
@@ -126,23 +127,15 @@ def _after(newest: Proposal, proposals: Sequence[Proposal]) -> Next:
     rest = [one for one in proposals if one.status == "proposed"]
     if rest:
         word = rails.action_word(rest[0].action)
-        words += f" {word} proposed, {not_connected(rest[0])}."
+        words += f" {word} proposed, {rest[0].blocked}."
         button = f"Review {word.lower()}"
         kind: Literal["to-destroy", ""] = "to-destroy" if rest[0].destroys else ""
         return Next(words, button, _address(rest[0]), kind)
     return Next(words, "Open it", _address(newest))
 
 
-def not_connected(proposal: Proposal) -> str:
-    """Say what stands in the way of a blocked proposal, in a clause."""
-    blocked = proposal.blocked or ""
-    if not blocked.startswith("not connected"):
-        return blocked
-    return "not connected yet: it arrives with a later version"
-
-
 def _blocked(case: DocketCase, one: Proposal) -> Next:
     word = rails.action_word(one.action)
-    words = f"{word} proposed; {not_connected(one)}."
+    words = f"{word} proposed; {one.blocked}."
     kind: Literal["to-destroy", ""] = "to-destroy" if one.destroys else ""
     return Next(words, f"Review {word.lower()}", _address(one), kind, one.created_at)

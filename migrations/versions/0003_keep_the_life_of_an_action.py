@@ -144,6 +144,13 @@ def upgrade() -> None:
             batch_op.f("ix_proposals_status_next_look_at"), ["status", "next_look_at"], unique=False
         )
 
+    # Earlier versions kept with a proposal that its action could not be carried out at all.
+    op.execute("UPDATE proposals SET blocked = NULL WHERE blocked = 'not connected yet'")
+    op.execute(
+        "UPDATE proposals SET blocked = substr(blocked, 20) "
+        "WHERE blocked LIKE 'not connected yet; %'"
+    )
+
 
 def downgrade() -> None:
     """Change them back."""

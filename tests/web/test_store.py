@@ -191,7 +191,7 @@ def test_what_waits_is_counted(store: Store) -> None:
         for number, (action, status, blocked) in enumerate(
             (
                 ("cordon", "proposed", None),
-                ("replace", "proposed", "not connected yet"),
+                ("replace", "proposed", "the node is not known"),
                 ("uncordon", "rejected", None),
             )
         ):

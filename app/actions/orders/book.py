@@ -1,0 +1,29 @@
+"""Which kind of order stands behind an action?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.actions.orders.cordoning import Cordon, Uncordon
+from app.actions.orders.ports import Order
+from app.actions.orders.rebooting import Reboot
+from app.actions.orders.repairing import ReportByLabel
+from app.actions.orders.replacing import Replace
+from app.store.proposals import Proposal
+
+BY_ACTION: Mapping[str, Order] = {
+    "cordon": Cordon(),
+    "uncordon": Uncordon(),
+    "replace": Replace(),
+    "reboot": Reboot(),
+}
+BY_WAY: Mapping[tuple[str, str], Order] = {
+    ("replace", "gke_label"): ReportByLabel(),
+}
+CONNECTED = frozenset(BY_ACTION)
+
+
+def order_of(proposal: Proposal) -> Order | None:
+    """Find how an action is carried out; None: it is not connected."""
+    way = str(proposal.parameters.get("way", "api"))
+    return BY_WAY.get((proposal.action, way)) or BY_ACTION.get(proposal.action)
