@@ -6,6 +6,7 @@ enough to be encoded here.
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,11 +32,21 @@ def program() -> str:
     return found
 
 
+@dataclass(frozen=True)
+class Scrape:
+    """A target, the labels that service discovery gives it, and whose labels win."""
+
+    target: str
+    honor_labels: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    interval_s: int = 1
+
+
 class Prometheus:
     """One server with an empty store, until the block ends."""
 
     def __init__(
-        self, folder: Path, port: int, options: Sequence[str] = (), scrape: Iterable[str] = ()
+        self, folder: Path, port: int, options: Sequence[str] = (), scrape: Iterable[Scrape] = ()
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         settings = folder / "prometheus.yml"
@@ -90,11 +102,13 @@ class Prometheus:
             assert answer.status in (200, 204)
 
 
-def _settings(scrape: list[str]) -> str:
+def _settings(scrape: list[Scrape]) -> str:
     jobs = "".join(
-        f"- job_name: dcgm-{place}\n  scrape_interval: 1s\n  static_configs:\n"
-        f"  - targets: ['{target}']\n"
-        for place, target in enumerate(scrape)
+        f"- job_name: dcgm-{place}\n  scrape_interval: {one.interval_s}s\n"
+        f"  scrape_timeout: {one.interval_s}s\n"
+        f"  honor_labels: {str(one.honor_labels).lower()}\n  static_configs:\n"
+        f"  - targets: ['{one.target}']\n    labels: {json.dumps(dict(one.labels))}\n"
+        for place, one in enumerate(scrape)
     )
     head = f"storage: {{tsdb: {{out_of_order_time_window: {OUT_OF_ORDER}}}}}\n"
     return head + (f"scrape_configs:\n{jobs}" if jobs else "")
