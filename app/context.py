@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 from app.cluster.ports import ClusterPort
 from app.cluster.provider.ports import ProviderPort
 from app.config import Settings
+from app.sources.logs import NodeLogs
 from app.sources.ports import Sources
 from app.store.store import Store
 
@@ -29,6 +30,7 @@ class Context:
     clusters: Mapping[str, ClusterPort] = field(default_factory=dict)
     now: Callable[[], datetime] = utc_now
     sources: Sources = field(default_factory=dict)
+    node_logs: NodeLogs = field(default_factory=dict)
     providers: Mapping[str, ProviderPort] = field(default_factory=dict)
 
 

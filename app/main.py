@@ -16,6 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from app.actions.casework import Policy
 from app.actions.executor import Executor
+from app.actions.telemetry.collector import Collector
 from app.actions.telemetry.puller import Puller
 from app.api import alarms as alarms_api
 from app.api import audit as audit_api
@@ -31,6 +32,7 @@ from app.cluster import registry
 from app.cluster.provider import registry as provider_registry
 from app.config import Settings
 from app.context import Context
+from app.sources import log_entries
 from app.sources import registry as source_registry
 from app.store.store import Store
 from app.web import errors, health, sessions, static
@@ -111,6 +113,7 @@ def make_context(settings: Settings) -> Context:
         store,
         clusters,
         sources=source_registry.sources(settings.sources),
+        node_logs=log_entries.node_logs(settings.node_logs),
         providers=provider_registry.providers(
             settings.providers, read_timeout_s=limit, folder=folder
         ),
@@ -142,6 +145,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     app.state.person_of = sessions.person_of
     app.state.executor = Executor(context)
     app.state.puller = Puller(context)
+    app.state.collector = Collector(context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -153,12 +157,16 @@ def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.executor.start()
         app.state.puller.start()
+        app.state.collector.start()
         yield
+        await run_in_threadpool(app.state.collector.stop)
         await run_in_threadpool(app.state.puller.stop)
         await run_in_threadpool(app.state.executor.stop)
         if context is not None:
             for one in chain.from_iterable(context.sources.values()):
                 one.close()
+            for log in context.node_logs.values():
+                log.close()
             context.store.close()
 
     return lifespan

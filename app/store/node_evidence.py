@@ -100,9 +100,12 @@ def want(
 def claim(
     connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int
 ) -> list[Evidence]:
-    """Take what is due, and what a worker let its claim run out for; nodes before logs."""
+    """Take what is due, and what a worker let its claim run out for; nodes before logs.
+
+    What was refused is due again as well: a right is granted without anybody's telling us.
+    """
     due = sa.or_(
-        sa.and_(_TABLE.c.state == "queued", _TABLE.c.next_at <= now),
+        sa.and_(_TABLE.c.state.in_(("queued", "refused")), _TABLE.c.next_at <= now),
         sa.and_(_TABLE.c.state == "claimed", _TABLE.c.claimed_at < now - lease),
     )
     order = (_TABLE.c.next_at, _TABLE.c.kind.desc(), _TABLE.c.id)

@@ -34,6 +34,7 @@ def serve(
 ) -> Iterator[Callable[..., Service]]:
     """Give a function that serves the application; rounds of pulling are the test's to start."""
     monkeypatch.setattr("app.actions.telemetry.puller.Puller.start", lambda self: None)
+    monkeypatch.setattr("app.actions.telemetry.collector.Collector.start", lambda self: None)
     opened: list[Service] = []
 
     def make(*entries: dict[str, Any]) -> Service:

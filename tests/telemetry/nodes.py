@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.actions.alarm_dossier import read_dossier
-from app.actions.telemetry import machines, pulling
-from app.actions.telemetry.planning import plan
+from app.actions.telemetry import pulling
 from app.store import ids, node_evidence, node_records
-from app.store.connection import Connection
 from app.store.node_evidence import Evidence
 from app.store.node_records import Raw
 from tests.actions.service import Service
@@ -96,17 +93,15 @@ def fault(kind: str = "NvidiaErrorReboot", at: float = -20.0, **more: str) -> di
 
 
 def want(service: Service, alarm_id: str) -> list[Evidence]:
-    """Ask for the evidence about an alarm's machines; give the questions."""
-    number = ids.read(alarm_id)
+    """Plan an alarm; give the questions about its machines."""
     pulling.plan_wanted(service.context)
+    return questions(service, alarm_id)
 
-    def write(connection: Connection) -> list[Evidence]:
-        dossier = read_dossier(connection, number, service.context.now())
-        assert dossier is not None
-        machines.want(connection, number, dossier, plan(dossier), service.context.now())
-        return node_evidence.of_alarm(connection, number)
 
-    return service.context.store.write(write)
+def questions(service: Service, alarm_id: str) -> list[Evidence]:
+    """Give the questions about an alarm's machines as they stand."""
+    with service.context.store.reading() as connection:
+        return node_evidence.of_alarm(connection, ids.read(alarm_id))
 
 
 def keep(service: Service, evidence: Evidence, *found: Raw) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from witness.rules import words
+from witness.rules.identity import instance_id
 from witness.rules.node_faults import (
     FAR_APART_S,
     PREFIX,
@@ -93,6 +94,20 @@ def group_in(record: Record) -> str | None:
     return _texts(_object(_node(record.text).get("metadata")).get("labels")).get(GROUP)
 
 
+def instance_in(record: Record) -> str | None:
+    """Find the instance id of a node that was read, from its name or its provider's id."""
+    if record.kind != "node" or record.other is not None:
+        return None
+    node = _node(record.text)
+    name = _object(node.get("metadata")).get("name")
+    provider = _object(node.get("spec")).get("providerID")
+    return instance_id(
+        name if isinstance(name, str) else None,
+        None,
+        provider if isinstance(provider, str) else None,
+    )
+
+
 def gathered(
     faults: Iterable[NodeFault], apart: Callable[[NodeFault], object] = lambda _: None
 ) -> tuple[NodeFault, ...]:
@@ -115,12 +130,17 @@ def gathered(
     return tuple(found)
 
 
-def further_observations(
-    window: Window, records: Iterable[Record], pci: Sequence[str] = ()
-) -> tuple[Observation, ...]:
-    """Say what a node's records mean for one GPU at the addresses `pci` around one alarm."""
+def faults_around(window: Window, records: Iterable[Record]) -> tuple[NodeFault, ...]:
+    """Gather the faults of a node's records around one alarm, whichever GPU they are of."""
     faults = [fault for one in records for fault in faults_in(one)]
-    observed = fault_observations(window, gathered(faults, when_of(window)), pci)
+    return gathered(faults, when_of(window))
+
+
+def further_observations(
+    window: Window, faults: Sequence[NodeFault], pci: Sequence[str] = ()
+) -> tuple[Observation, ...]:
+    """Say what the gathered faults of a node mean for one GPU at the addresses `pci`."""
+    observed = fault_observations(window, faults, pci)
     if len(observed) <= MOST_OBSERVATIONS:
         return observed
     kept = sorted(observed, key=lambda one: (not one.risen, one.when == "before"))
