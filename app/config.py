@@ -72,6 +72,31 @@ class Settings(BaseSettings):
     four_eyes: bool = Field(
         True, description="what destroys needs another person to approve than asked for it"
     )
+    deep_check_recall: float = Field(
+        0.25,
+        ge=0,
+        lt=1,
+        description="share of defective GPUs that a deep health check finds; assumed, the lowest "
+        "that was published: a passed one weighs this much in the score",
+    )
+    deep_check_recall_at_best: float = Field(
+        0.70, ge=0, lt=1, description="the same at the best that was published; shown beside it"
+    )
+    targeted_audit_every: int = Field(
+        10, ge=1, description="steps between two audits while a machine is audited closely"
+    )
+    targeted_audit_passes: int = Field(
+        20, ge=1, description="audits that have to pass in a targeted audit"
+    )
+    targeted_audit_days: float = Field(
+        7.0, gt=0, description="a targeted audit that nobody took ends after this, in days"
+    )
+    probation_days: float = Field(
+        7.0, gt=0, description="a released machine is audited closely for this long, in days"
+    )
+    watch_days: int = Field(
+        90, ge=1, description="a released GPU is watched by its UUID for this long, in days"
+    )
 
     def resolved_database_url(self) -> str:
         """Give the database address, that of the embedded database when none is set."""
