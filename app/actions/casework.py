@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from app.actions.propose import keep_proposals
 from app.actions.scoring import gpu_history
+from app.actions.tests_of_case import health_of, of_case
 from app.store import casework_rows as rows
 from app.store.connection import Connection
 from app.store.exposure_reading import (
@@ -20,6 +21,8 @@ from app.store.exposure_reading import (
     device_incidents,
     digest_devices,
 )
+from app.store.gpu_tests import passed_of
+from app.store.hardware_tests import AUDIT, DEEP
 from witness.rules.decision_table import BY_ID
 from witness.rules.findings import Caution, Finding
 from witness.rules.proposal import (
@@ -61,12 +64,15 @@ def _judge(
 ) -> None:
     history = device_incidents(connection, case.gpu_id, case.instance_id)
     again = _recurrence(case, found, history, policy)
+    tested = of_case(connection, case)
     facts = CaseFacts(
         findings=_of_the_table(found),
         p=_p(connection, case, history),
         recurrence=again,
         node=case.node,
         instance_id=case.instance_id,
+        health_check=health_of(tested, DEEP),
+        targeted_audit=health_of(tested, AUDIT),
         one_digest_many_devices=_many_devices(connection, history, now),
         nan_only_one_digest=_only_nan(history),
         cordoned=case.cordon == "ours",
@@ -153,7 +159,8 @@ def _p(
     if not own:
         return None
     stretches = audited_stretches(connection, case.gpu_id) if len(own) > 1 else []
-    found = score(gpu_history(own, stretches, case.last_alarm_at))
+    passed = passed_of(connection, [case.gpu_id]).get(case.gpu_id, ())
+    found = score(gpu_history(own, stretches, case.last_alarm_at, passed))
     return None if found is None else found.p
 
 

@@ -10,6 +10,7 @@ from app.actions.scoring import gpu_history
 from app.store import fleet_reading, scored_gpus
 from app.store.connection import Connection
 from app.store.exposure_reading import DeviceIncident, Stretch
+from app.store.gpu_tests import Passed, passed_of
 from witness.rules.coverage import bound
 from witness.rules.score import STARTING, Event, Parameters, Score, score
 
@@ -52,9 +53,10 @@ def of_gpus(
         return {}
     found = scored_gpus.incidents_of(connection, wanted)
     work = scored_gpus.audited_work_of(connection, found.keys()) if found else {}
+    tests = passed_of(connection, found.keys())
     return {
-        gpu_id: _certainty(found.get(gpu_id, []), work.get(gpu_id, []), now, fleet)
-        for gpu_id in wanted
+        one: _certainty(found.get(one, []), work.get(one, []), tests.get(one, []), now, fleet)
+        for one in wanted
     }
 
 
@@ -66,8 +68,12 @@ def of_gpu(
 
 
 def _certainty(
-    found: Sequence[DeviceIncident], work: Sequence[Stretch], now: datetime, fleet: FalseAlarms
+    found: Sequence[DeviceIncident],
+    work: Sequence[Stretch],
+    passed: Sequence[Passed],
+    now: datetime,
+    fleet: FalseAlarms,
 ) -> Certainty | None:
-    history = tuple(gpu_history(found, work, now))
+    history = tuple(gpu_history(found, work, now, passed))
     scored = score(history, f_upper=fleet.upper or None)
     return None if scored is None else Certainty(scored, history)

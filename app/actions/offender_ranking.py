@@ -6,12 +6,14 @@ P is scored for the devices listed.  Where P or the rate decides the order, the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from app.actions.scoring import UNSCORED, gpu_history
 from app.store.connection import Connection
+from app.store.gpu_tests import Passed, passed_of
 from app.store.offender_devices import Device, describe
 from app.store.offender_reading import find, jobs_in, start_of
 from app.store.offender_shapes import Candidate, Fleet, Query, Totals
@@ -74,8 +76,10 @@ def rank(
     devices = describe(connection, found.candidates)
     keys = [one.key for one in found.candidates]
     touched = jobs_in(connection, query.subject, keys, since, until)
+    scored = {past.gpu_id for device in devices for past in device.scored}
+    window = _Window(since, until, now, recurs_days, passed_of(connection, scored))
     rows = [
-        _ranked(candidate, device, touched.get(candidate.key, 0), since, until, now, recurs_days)
+        _ranked(candidate, device, touched.get(candidate.key, 0), window)
         for candidate, device in zip(found.candidates, devices, strict=True)
     ]
     if not by_count:
@@ -92,20 +96,33 @@ def rank(
 _Row = tuple[Candidate, Device, int, Score | None, float | None, Rate | None, Recurrence | None]
 
 
-def _ranked(
-    candidate: Candidate,
-    device: Device,
-    jobs: int,
-    since: datetime | None,
-    until: datetime | None,
-    now: datetime,
-    recurs_days: int,
-) -> _Row:
-    hours = _hours(device, since, until, now)
-    scores = [score(gpu_history(past.incidents, (past.exposure,), now)) for past in device.scored]
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What all devices of a ranking are measured by; `passed` are tests by GPU."""
+
+    since: datetime | None
+    until: datetime | None
+    now: datetime
+    recurs_days: int
+    passed: Mapping[int, Sequence[Passed]]
+
+
+def _ranked(candidate: Candidate, device: Device, jobs: int, window: _Window) -> _Row:
+    hours = _hours(device, window.since, window.until, window.now)
+    scores = [
+        score(
+            gpu_history(
+                past.incidents,
+                (past.exposure,),
+                window.now,
+                window.passed.get(past.gpu_id, ()),
+            )
+        )
+        for past in device.scored
+    ]
     worst = max((one for one in scores if one is not None), key=lambda one: one.p, default=None)
     observed = None if hours is None else rate(candidate.incidents, hours)
-    return candidate, device, jobs, worst, hours, observed, _recurs(device, recurs_days)
+    return candidate, device, jobs, worst, hours, observed, _recurs(device, window.recurs_days)
 
 
 def _hours(

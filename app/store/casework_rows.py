@@ -45,6 +45,7 @@ class CaseRow:
     evidence_version: int
     last_alarm_id: int
     last_alarm_at: datetime
+    first_alarm_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def read_cases(connection: Connection, case_ids: Iterable[int]) -> list[CaseRow]
         cases.c.evidence_version,
         cases.c.last_alarm_id,
         cases.c.last_alarm_at,
+        cases.c.first_alarm_at,
     )
     query = sa.select(*columns).select_from(joined).where(cases.c.id.in_(sorted(case_ids)))
     return [CaseRow(*tuple(row)) for row in connection.execute(query)]

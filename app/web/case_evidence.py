@@ -12,6 +12,7 @@ from app.store.case_reading import CaseFinding, Replays
 from app.store.docket_details import KindCount
 from app.store.docket_reading import DocketCase
 from app.web import words
+from app.web.machine_tests import Said
 from app.web.telemetry.statuses import EVIDENCE
 from witness.rules.score import Score
 
@@ -59,14 +60,19 @@ def evidence(
     kinds: Sequence[KindCount],
     replays: Sequence[Replays],
     score: Score | None,
+    tested: Said,
     telemetry: str | None = None,
 ) -> Evidence:
     """Sort what is known of a case; `telemetry` None: nothing was read of it."""
     said = {status: [words] for status, words in EVIDENCE.items() if status == telemetry}
     return Evidence(
-        (*_for(case, findings, kinds, replays), *said.get("risen", ())),
-        (*_against(case, findings, replays, score), *said.get("nothing_found", ())),
-        tuple(_missing(findings, replays, telemetry)),
+        (*_for(case, findings, kinds, replays), *tested.speaks_for, *said.get("risen", ())),
+        (
+            *tested.against,
+            *_against(case, findings, replays, score),
+            *said.get("nothing_found", ()),
+        ),
+        (*_missing(findings, replays, telemetry), *tested.missing),
     )
 
 
@@ -137,7 +143,6 @@ def _missing(
         found.append(f"Replay of step {newest.step:,} against two witnesses: none reported.")
     if telemetry in (None, "refused", "not_collected"):
         found.append(EVIDENCE[telemetry or "not_collected"])
-    found.append("Deep health check: none, not connected yet.")
     if newest is not None and newest.code_digest is None:
         found.append("Code digest: not sent, so software is not ruled out.")
     return found

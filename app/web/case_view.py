@@ -8,7 +8,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from app.actions import certainty, rails
+from app.actions import certainty, rails, tests_of_case
 from app.actions.certainty import Certainty, FalseAlarms
 from app.context import Context
 from app.store import (
@@ -25,7 +25,7 @@ from app.store.case_reading import CaseFinding, CaseIncident, Note, Sibling, Sto
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
 from app.store.proposals import Proposal
-from app.web import words
+from app.web import machine_tests, words
 from app.web.case_evidence import Evidence, evidence
 from app.web.docket_view import SHOWN_FROM
 from app.web.drawings.blast import blast
@@ -104,10 +104,11 @@ def read_case(context: Context, case_id: int) -> CasePage | None:
         case = docket_reading.one(connection, case_id)
         if case is None:
             return None
-        return _page(connection, case, now)
+        return _page(context, connection, case, now)
 
 
-def _page(connection: Connection, case: DocketCase, now: datetime) -> CasePage:
+def _page(context: Context, connection: Connection, case: DocketCase, now: datetime) -> CasePage:
+    settings = context.settings
     findings = case_reading.newest_findings(connection, case.id)
     incidents = case_reading.newest_incidents(connection, case.id)
     replays = case_reading.replays_of(connection, case.gpu_id)
@@ -124,7 +125,15 @@ def _page(connection: Connection, case: DocketCase, now: datetime) -> CasePage:
     return CasePage(
         case=case,
         evidence=evidence(
-            case, findings, kinds, replays, scored.score if scored else None, telemetry
+            case,
+            findings,
+            kinds,
+            replays,
+            scored.score if scored else None,
+            machine_tests.sentences(
+                tests_of_case.of_case(connection, case), settings.deep_check_recall_at_best
+            ),
+            telemetry,
         ),
         findings=findings,
         incidents=incidents,

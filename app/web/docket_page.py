@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from app.actions import certainty
+from app.actions import certainty, tests_of_case
 from app.context import Context
 from app.filters import Filters, bad, read_filters
 from app.store import (
@@ -170,6 +170,7 @@ def read_rows(connection: Connection, found: tuple[DocketCase, ...], now: dateti
         details,
         proposals.of_cases(connection, case_ids),
         certainty.of_gpus(connection, gpu_ids, now, fleet),
+        tests_of_case.of_cases(connection, found),
         now,
     )
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from markupsafe import Markup
 
 from app.actions.certainty import Certainty
+from app.actions.tests_of_case import Tested
 from app.store.columns import micros
 from app.store.docket_details import HOUR_US, HOURS, Details, KindCount, first_hour
 from app.store.docket_reading import DocketCase
 from app.store.proposals import Proposal
-from app.web import words
+from app.web import machine_tests, words
+from app.web.chip import Chip
 from app.web.drawings.hour_cells import Cell, hour_cells
 from app.web.drawings.p_bar import in_digits, no_bar, p_bar
 from app.web.next_step import Next, next_step
 from app.web.telemetry import statuses
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """One piece of evidence; kind is hit, half, found, unknown or ""."""
-
-    label: str
-    value: str
-    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,10 @@ _HALF = {
 
 
 def chips(
-    case: DocketCase, kinds: Sequence[KindCount], telemetry: str | None = None
+    case: DocketCase,
+    kinds: Sequence[KindCount],
+    telemetry: str | None = None,
+    tested: Mapping[str, Tested] = MappingProxyType({}),
 ) -> tuple[Chip, ...]:
     """Put the evidence of a case into chips; what was not looked at is said as well."""
     found = [_chip(case, one) for one in kinds]
@@ -76,7 +73,7 @@ def chips(
     return (
         *found,
         Chip("DCGM", statuses.WORDS[status], statuses.CHIPS[status]),
-        Chip("health check", "none", "unknown"),
+        *machine_tests.chips(tested),
     )
 
 
@@ -148,6 +145,7 @@ def rows(
     details: Details,
     proposals: dict[int, tuple[Proposal, ...]],
     scores: dict[int, Certainty | None],
+    tested: Mapping[int, Mapping[str, Tested]],
     now: datetime,
 ) -> list[Row]:
     """Put the rows of one page together."""
@@ -162,7 +160,7 @@ def rows(
         made.append(
             Row(
                 case=case,
-                chips=chips(case, kinds, details.telemetry.get(case.id)),
+                chips=chips(case, kinds, details.telemetry.get(case.id), tested.get(case.id, {})),
                 sure=sure(case, score, key),
                 cells=hour_cells(cells_of(case, details, now), key),
                 other_jobs=max((one.jobs for one in kinds), default=1) - 1,

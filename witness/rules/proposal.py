@@ -29,7 +29,8 @@ MANY_DEVICES = 3
 class CaseFacts:
     """What is known of a case when it is judged.
 
-    `p` is None where no GPU is scored, `health_check` None where none was run.
+    `p` is None where no GPU is scored; `health_check` and `targeted_audit` None where none was
+    run, or only before the newest alarm.
     `nan_only_one_digest`: only non-finite gradients, repeatedly, in one job under one digest.
     `cordoned`: the node takes no new work already, whoever saw to that.
     """
@@ -40,6 +41,7 @@ class CaseFacts:
     node: str | None = None
     instance_id: str | None = None
     health_check: Health | None = None
+    targeted_audit: Health | None = None
     half_job: bool = False
     one_digest_many_devices: bool = False
     nan_only_one_digest: bool = False
@@ -103,6 +105,16 @@ class _Case:
         """Tell whether replacement is proposed by rule, whatever may still block it."""
         beyond = self.facts.p is not None and self.facts.p >= REPLACE_AT
         return beyond or self.facts.health_check == "failed" or self.again is not None
+
+    @property
+    def passed(self) -> str | None:
+        """Name what the table lets a transient be released after; None: nothing passed."""
+        facts = self.facts
+        if "failed" in (facts.health_check, facts.targeted_audit):
+            return None
+        if facts.health_check == "passed":
+            return "health check"
+        return "targeted audit" if facts.targeted_audit == "passed" else None
 
 
 def recommend(facts: CaseFacts) -> Recommendation:
@@ -181,15 +193,15 @@ def _suspect(case: _Case) -> Recommendation:
     actions = [_cordon(case, f"First such incident: {stance.because}. A cordon can be undone.")]
     if case.again is not None:
         actions = [_cordon(case, "It recurs. A cordon can be undone.")]
-    released = (
-        case.lead.kind == "transient" and facts.health_check == "passed" and not case.replacing
-    )
+    released = case.lead.kind == "transient" and case.passed is not None and not case.replacing
     if case.replacing:
         actions.append(_replace(case))
     if not case.replacing and not released:
         actions += [_other(one, case) for one in stance.besides]
     if case.blocks or case.lead.has("three_node_ring") or released:
-        actions.append(_other("targeted_audit", case))
+        tested = not released or facts.health_check == "passed"
+        more: Action = "targeted_audit" if tested else "deep_health_check"
+        actions.append(_other(more, case))
     urgency = stance.urgency + (15 if case.replacing else 0) - (15 if facts.cordoned else 0)
     return _made(case, _headline(case, released), actions, "suspect", urgency, released)
 
@@ -224,8 +236,9 @@ def _headline(case: _Case, released: bool) -> str:
     if case.replacing:
         return f"Replace after approval: {because}"
     if released:
-        return f"Release, or audit once more: {because}, health check passed"
-    held = facts.cordoned or facts.health_check is not None
+        other = "audit once more" if facts.health_check == "passed" else "test it"
+        return f"Release, or {other}: {because}, {case.passed} passed"
+    held = facts.cordoned or facts.health_check is not None or facts.targeted_audit is not None
     return f"{'Keep quarantined' if held else 'Cordon'}, {case.stance.do}: {because}"
 
 
@@ -239,6 +252,10 @@ def _todo(case: _Case) -> str:
     elif facts.health_check is not None:
         running = facts.health_check == "running"
         parts.append(f"Health check {'is running' if running else 'failed'}.")
+    if facts.targeted_audit == "passed":
+        parts.append("Targeted audit passed: a fact beside the alarm, it clears nothing.")
+    elif facts.targeted_audit == "failed":
+        parts.append("An alarm came in the targeted audit.")
     return " ".join((*parts, *(one.text for one in case.blocks)))
 
 
