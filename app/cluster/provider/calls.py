@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from app.cluster.errors import ClusterError, ClusterFailed, ClusterNotConfigured
@@ -143,6 +144,14 @@ class SagemakerCalls:
         return failures.reading_failed(error, (self._access.connect_s, self._access.read_s))
 
 
+@cache
+def _loader() -> Any:
+    """Give what reads the descriptions of services: that of SageMaker is read once a process."""
+    from botocore.loaders import Loader
+
+    return Loader()
+
+
 def _make_clients(access: Access, note_sending: Callable[..., None]) -> tuple[Any, Any]:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
@@ -161,6 +170,7 @@ def _make_clients(access: Access, note_sending: Callable[..., None]) -> tuple[An
     )
     try:
         session = Session(profile=access.profile)
+        session.register_component("data_loader", _loader())
         made = [
             session.create_client(
                 "sagemaker", access.region, endpoint_url=access.endpoint_url, config=config
