@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.actions import rails, writing
+from app.actions import after_look, rails, writing
 from app.actions.orders.book import order_of
 from app.actions.orders.ports import Order, Sight
 from app.actions.reaching import cordon_of, describe
@@ -86,6 +86,7 @@ def _keep(
             machine_links.keep(connection, before.cluster, sight.link, now, before.id)
         after = proposals.get(connection, taken.id)
         assert after is not None
+        after_look.follow(connection, context.settings, after, sight, now)
         if said is not None or by is not None:
             _audit(connection, after, said or ("read_again", sight.words), by, now, sight.details)
         return after

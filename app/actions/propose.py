@@ -15,6 +15,8 @@ from witness.rules.proposal import ProposedAction, Recommendation
 
 # An alarm that names nobody on more nodes than this gets no cordon each: that would stop a fleet.
 NODES_WITHOUT_NAME = 4
+# These propose on grounds of their own, which a new judgement of the alarms says nothing about.
+OWN_GROUND = frozenset({"screening", "condemned GPU", "return to service"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def keep_proposals(
     """Propose what the rules ask for, renew what waits, take back what nothing asks for now."""
     known = rows.open_proposals(connection, case.id)
     wanted: set[int] = set()
+    own = {one.id for one in known if one.recommended_by in OWN_GROUND}
     new: list[dict[str, Any]] = []
     for action in said.actions:
         if action.action == "none":
@@ -64,7 +67,9 @@ def keep_proposals(
             mine = [
                 one for one in known if (one.action, one.node_id) == (action.action, target.node_id)
             ]
-            waiting = next((one for one in mine if one.status == "proposed"), None)
+            waiting = next(
+                (one for one in mine if one.status == "proposed" and one.id not in own), None
+            )
             if waiting is not None:
                 wanted.add(waiting.id)
                 rows.renew_proposal(connection, waiting.id, values)
@@ -75,7 +80,7 @@ def keep_proposals(
     rows.add_proposals(connection, new)
     for one in known:
         # What the newest evidence no longer asks for must not wait to be approved.
-        if one.status == "proposed" and one.id not in wanted:
+        if one.status == "proposed" and one.id not in wanted | own:
             outcome = "superseded: what is known now asks for something else"
             values = {"status": "superseded", "finished_at": now, "outcome": outcome}
             rows.renew_proposal(connection, one.id, values)
@@ -87,7 +92,7 @@ def _settled(mine: Sequence[Any], known: Sequence[Any], target: _Target) -> bool
     A rejected one is proposed again only by new evidence, which is why this runs at all: a
     rejection therefore settles it for the evidence version that it was made on.
     """
-    under_way = {"approved", "executing", "accepted", "verified", "unknown"}
+    under_way = {"approved", "executing", "accepted", "waiting", "verified", "unknown"}
     if not mine:
         return False
     newest = mine[-1]

@@ -152,6 +152,7 @@ def open_proposals(connection: Connection, case_id: int) -> list[sa.Row[Any]]:
             proposals.c.node_id,
             proposals.c.decided_at,
             proposals.c.evidence_version,
+            proposals.c.recommended_by,
         )
         .where(proposals.c.case_id == case_id)
         .order_by(proposals.c.ordinal)
