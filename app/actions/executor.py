@@ -19,7 +19,7 @@ from functools import partial
 
 from starlette.requests import HTTPConnection
 
-from app.actions import decide, execute, looking, verify, writing
+from app.actions import condemned, decide, execute, looking, node_labels, verify, writing
 from app.cluster.registry import Clusters
 from app.context import Context
 from app.store import proposals
@@ -113,6 +113,7 @@ class Executor:
             self._context.clusters.preload()
         while not self._stopping.wait(WATCH_S):
             self._patiently(lambda: verify.watch_held_nodes(self._context))
+            self._patiently(lambda: node_labels.watch(self._context))
 
     def _look(self) -> None:
         # Apart from what is to be sent: a provider that is slow to answer holds nothing up.
@@ -142,6 +143,7 @@ class Executor:
     def tidy(self) -> None:
         """Give up orphans and close what nobody decided in time."""
         self.settle_orphans()
+        condemned.tell(self._context)
         now = self._context.now()
         with self._context.store.reading() as connection:
             late = proposals.expired(connection, now)
