@@ -42,6 +42,18 @@ class ExplainedGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """What an alarm says and names, without what the rules make of it: a few rows by their keys."""
+
+    facts: AlarmFacts
+    document: Mapping[str, Any]
+    alarm: Alarm
+    topology: Topology | None
+    findings: tuple[StoredFinding, ...]
+    beats: tuple[Beat, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Dossier:
     """One alarm, whole.
 
@@ -78,24 +90,40 @@ class Dossier:
         return self.resume.gpus
 
 
-def read_dossier(connection: Connection, alarm_id: int, now: datetime) -> Dossier | None:
-    """Read one alarm and apply the rules to it; None when there is none with this id."""
+def read_core(connection: Connection, alarm_id: int) -> Core | None:
+    """Read what one alarm says and names; None when there is none with this id."""
     facts = alarm_reading.read_alarm(connection, alarm_id)
     if facts is None:
         return None
     document = json.loads(facts.body)
-    alarm = read_alarm(document["alarm"])
-    topology = _topology(connection, facts)
-    found = alarm_reading.read_findings(connection, alarm_id)
-    beats, covered, maps = _attempt(connection, facts)
+    beats: tuple[Beat, ...] = ()
+    if facts.attempt_id is not None:
+        beats = attempt_reading.read_beats(connection, facts.attempt_id, facts.step)
+    return Core(
+        facts,
+        document,
+        read_alarm(document["alarm"]),
+        _topology(connection, facts),
+        alarm_reading.read_findings(connection, alarm_id),
+        beats,
+    )
+
+
+def read_dossier(connection: Connection, alarm_id: int, now: datetime) -> Dossier | None:
+    """Read one alarm and apply the rules to it; None when there is none with this id."""
+    core = read_core(connection, alarm_id)
+    if core is None:
+        return None
+    facts, alarm, topology, found = core.facts, core.alarm, core.topology, core.findings
+    covered, maps = _attempt(connection, facts)
     gpus = facts.world_size or (topology.world_size if topology else None) or alarm.world_size
-    ground = Ground(facts, alarm, found, beats, covered, gpus)
+    ground = Ground(facts, alarm, found, core.beats, covered, gpus)
     explained, audits = _explained(connection, facts, alarm, topology)
     ranks = _ranks_of_interest(alarm, found)
     return Dossier(
         facts=facts,
         alarm=alarm,
-        document=document,
+        document=core.document,
         topology=topology,
         setting=Setting.of(alarm, topology),
         findings=found,
@@ -104,7 +132,7 @@ def read_dossier(connection: Connection, alarm_id: int, now: datetime) -> Dossie
         explained=explained,
         audits=audits,
         resume=resume_after(connection, ground),
-        beats=beats,
+        beats=core.beats,
         covered=covered,
         reports=alarm_reading.read_reports(connection, alarm_id, REPORTS_SHOWN),
         conflicts=alarm_reading.read_conflicts(connection, facts, CONFLICTS_SHOWN),
@@ -141,11 +169,10 @@ def _nodes(
 
 def _attempt(
     connection: Connection, facts: AlarmFacts
-) -> tuple[tuple[Beat, ...], tuple[Covered, ...], tuple[PostedMap, ...]]:
+) -> tuple[tuple[Covered, ...], tuple[PostedMap, ...]]:
     if facts.attempt_id is None:
-        return (), (), ()
+        return (), ()
     return (
-        attempt_reading.read_beats(connection, facts.attempt_id, facts.step),
         attempt_reading.read_covered(connection, facts.attempt_id),
         attempt_reading.read_maps(connection, facts.attempt_id),
     )

@@ -35,6 +35,19 @@ class Kept:
     made_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """One series as kept: compressed, with the number of its samples."""
+
+    field_id: int
+    part: str
+    codec: str
+    data: bytes
+    sha256: str
+    count: int
+    about: str
+
+
 def pack(series: Iterable[Series]) -> list[dict[str, Any]]:
     """Compress series for `write_blocks`; no database is touched, so the writer need not wait."""
     rows = []
@@ -71,28 +84,38 @@ def read_series(
 
     Raises `BlockError` for a block that is damaged.
     """
+    packed = read_packed(connection, windows, fields)
+    return [unpack(one, windows[window]) for window in sorted(packed) for one in packed[window]]
+
+
+def read_packed(
+    connection: Connection, window_ids: Collection[int], fields: Collection[int] | None = None
+) -> dict[int, list[Packed]]:
+    """Read what is kept of windows without decoding it; `fields` None: all fields."""
     table = telemetry_blocks
     query = sa.select(
         table.c.window_id, table.c.field_id, table.c.part, table.c.codec, table.c.data,
-        table.c.sha256, table.c.about,
-    ).where(table.c.window_id.in_(windows))  # fmt: skip
+        table.c.sha256, table.c.count, table.c.about,
+    ).where(table.c.window_id.in_(window_ids))  # fmt: skip
     if fields is not None:
         query = query.where(table.c.field_id.in_(fields))
-    found = []
+    found: dict[int, list[Packed]] = {}
     for row in connection.execute(
         query.order_by(table.c.window_id, table.c.field_id, table.c.part)
     ):
-        times, values = decode(row.codec, row.data, row.sha256)
-        about = json.loads(row.about)
-        part: Part = tuple((str(key), str(value)) for key, value in json.loads(row.part))
-        seen = Seen(**{key: tuple(value) for key, value in about["seen"].items()})
-        found.append(
-            Series(
-                windows[row.window_id], row.field_id, part, times, values, seen,
-                about["joined"], about["left_out"],
-            )
-        )  # fmt: skip
+        found.setdefault(row[0], []).append(Packed(*row[1:]))
     return found
+
+
+def unpack(packed: Packed, gpu_uuid: str) -> Series:
+    """Decode one series; raises `BlockError` where it is damaged."""
+    times, values = decode(packed.codec, packed.data, packed.sha256)
+    about = json.loads(packed.about)
+    part: Part = tuple((str(key), str(value)) for key, value in json.loads(packed.part))
+    seen = Seen(**{key: tuple(value) for key, value in about["seen"].items()})
+    return Series(
+        gpu_uuid, packed.field_id, part, times, values, seen, about["joined"], about["left_out"]
+    )
 
 
 def sizes(connection: Connection, window_ids: Collection[int]) -> tuple[int, int]:
@@ -123,6 +146,20 @@ def write_reading(
     }
     changed = ("status", "headline", "reading", "whole", "made_at")
     merge(connection, telemetry_readings, [row], dict.fromkeys(changed, "set"))
+
+
+def keep_readings_of(connection: Connection, alarm_id: int, gpu_ids: Collection[int]) -> None:
+    """Delete what was read for an alarm of other GPUs than these: they are not in doubt."""
+    table = telemetry_readings
+    gone = table.c.alarm_id == alarm_id, table.c.gpu_id.not_in(gpu_ids)
+    connection.execute(table.delete().where(*gone))
+
+
+def gpus_read(connection: Connection, alarm_id: int) -> set[int]:
+    """Give the GPUs of which something was read for an alarm."""
+    table = telemetry_readings
+    query = sa.select(table.c.gpu_id).where(table.c.alarm_id == alarm_id)
+    return set(connection.execute(query).scalars())
 
 
 def readings_of_alarms(connection: Connection, alarm_ids: Collection[int]) -> list[Kept]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.actions.alarm_dossier import read_dossier
+from app.actions.alarm_dossier import read_core
 from app.actions.telemetry import pulling, reading
 from app.context import Context
 from app.sources.ports import About, Away, Pulled, Question, Refused
@@ -66,12 +66,12 @@ def readings(service: Service) -> int:
 def fail_for(monkeypatch: pytest.MonkeyPatch, module: Any, alarm_id: int) -> None:
     """Break the reading of one alarm."""
 
-    def broken(connection: Connection, one: int, now: Any) -> Any:
+    def broken(connection: Connection, one: int) -> Any:
         if one == alarm_id:
             raise ZeroDivisionError
-        return read_dossier(connection, one, now)
+        return read_core(connection, one)
 
-    monkeypatch.setattr(module, "read_dossier", broken)
+    monkeypatch.setattr(module, "read_core", broken)
 
 
 @pytest.mark.parametrize("module", [pulling, reading])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.actions.alarm_dossier import Dossier
+from app.actions.alarm_dossier import Core, Dossier
 from app.store.alarm_reading import AlarmFacts
 from app.store.attempt_reading import Beat
 from app.store.telemetry_queue import Want
@@ -53,14 +53,18 @@ class Plan:
     left_out: int
 
 
-def plan(dossier: Dossier) -> Plan:
+Known = Core | Dossier
+"""What decides whose telemetry belongs to an alarm; planning and reading need its core alone."""
+
+
+def plan(known: Known) -> Plan:
     """Work out what an alarm wants; without a rank map nothing, as no GPU is known."""
-    uuids = doubted(dossier)
-    chosen = _suspects(dossier.topology, uuids[: _limit(dossier)])
-    window = window_of(dossier)
+    uuids = doubted(known)
+    chosen = _suspects(known.topology, uuids[: _limit(known)])
+    window = window_of(known)
     start, end = on_grid(window.start, window.end)
     wants = [
-        Want(dossier.facts.cluster, uuid, start, end, role, one.uuid)
+        Want(known.facts.cluster, uuid, start, end, role, one.uuid)
         for one in chosen
         for role, listed in (("suspect", (one.uuid,)), ("node", one.node), ("ring", one.ring))
         for uuid in listed
@@ -68,26 +72,26 @@ def plan(dossier: Dossier) -> Plan:
     return Plan(tuple(chosen), window, tuple(wants), len(uuids) - len(chosen))
 
 
-def doubted(dossier: Dossier) -> list[str]:
+def doubted(known: Known) -> list[str]:
     """List the GPUs in doubt: those named, else those compared, else all of the job's nodes.
 
     Where ranks are named whose GPUs are not known, nobody: those compared are not in doubt.
     """
     # A short id that intake could complete is as good as a whole one.
-    named = [_whole(one.gpu_uuid) for one in dossier.findings]
+    named = [_whole(one.gpu_uuid) for one in known.findings]
     if any(named):
         return list(dict.fromkeys(uuid for uuid in named if uuid))
-    if dossier.alarm.named_ranks():
+    if known.alarm.named_ranks():
         return []
-    ranks = sorted({rank for pair in dossier.alarm.mismatched_pairs for rank in pair})
-    if not ranks and dossier.topology is not None:
-        ranks = sorted(dossier.topology.places)
-    return list(dict.fromkeys(_uuids(dossier.topology, ranks)))
+    ranks = sorted({rank for pair in known.alarm.mismatched_pairs for rank in pair})
+    if not ranks and known.topology is not None:
+        ranks = sorted(known.topology.places)
+    return list(dict.fromkeys(_uuids(known.topology, ranks)))
 
 
-def window_of(dossier: Dossier) -> Window:
+def window_of(known: Known) -> Window:
     """Place the alarm's suspect window in time, with what is usual before and a while after it."""
-    return window_at(dossier.facts, dossier.beats)
+    return window_at(known.facts, known.beats)
 
 
 def window_at(facts: AlarmFacts, beats: Iterable[Beat]) -> Window:
@@ -103,11 +107,11 @@ def window_at(facts: AlarmFacts, beats: Iterable[Beat]) -> Window:
     return Window(start, begun, at, end)
 
 
-def _limit(dossier: Dossier) -> int:
+def _limit(known: Known) -> int:
     """A fault of the reduction names nobody, and may sit on any node of the job."""
-    if dossier.alarm.named_ranks() or dossier.alarm.mismatched_pairs:
+    if known.alarm.named_ranks() or known.alarm.mismatched_pairs:
         return SUSPECTS
-    per_node = dossier.topology.gpus_per_node if dossier.topology else None
+    per_node = known.topology.gpus_per_node if known.topology else None
     return min(NODES_OF_NOBODY * (per_node or 8), GPUS_OF_NOBODY)
 
 

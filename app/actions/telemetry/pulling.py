@@ -15,8 +15,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from app.actions.alarm_dossier import read_dossier
-from app.actions.telemetry import moved, reading, settling
+from app.actions.alarm_dossier import read_core
+from app.actions.telemetry import machines, moved, reading, settling
 from app.actions.telemetry.asking import Found, ask
 from app.actions.telemetry.planning import plan
 from app.context import Context
@@ -63,9 +63,11 @@ def read_unread(context: Context) -> int:
 def _plan(context: Context, alarm_id: int, wanted_at: datetime) -> None:
     now = context.now()
     with context.store.reading() as connection:
-        dossier = read_dossier(connection, alarm_id, now)
-    made = None if dossier is None else plan(dossier)
+        core = read_core(connection, alarm_id)
+    made = None if core is None else plan(core)
     wants, left_out = (made.wants, made.left_out) if made else ((), 0)
+    if core is not None and made is not None:
+        context.store.write(lambda c: machines.want(c, alarm_id, core, made, now))
     try:
         context.store.write(
             lambda connection: telemetry_queue.plan(
