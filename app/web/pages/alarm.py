@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions.alarm_dossier import Dossier, read_dossier
-from app.actions.telemetry.shown import read_telemetry
 from app.context import context_of
 from app.csv_table import csv_response
 from app.errors import not_found
@@ -28,7 +27,7 @@ from app.web.alarm.verdict import verdict_of
 from app.web.drawings.step_axis import draw_labels, draw_steps
 from app.web.rendering import render
 from app.web.security import Viewer
-from app.web.telemetry.around import suspects
+from app.web.telemetry.around import read_on_alarm
 from witness.rules.decision_table import TABLE_VERSION
 
 router = APIRouter(include_in_schema=False)
@@ -61,10 +60,8 @@ def alarm(request: Request, person: Viewer, alarm_id: str) -> Response:
         if dossier is None:
             raise not_found("no alarm with this id")
         states = _states(connection, dossier)
-        telemetry = read_telemetry(connection, dossier, curves=True)
-        suspected = suspects(connection, telemetry, dossier.facts)
-    values = _values(dossier, states, now) | {"telemetry": telemetry, "suspected": suspected}
-    return render(request, "alarm.html", **values)
+        tele = read_on_alarm(connection, dossier, context.settings.sources)
+    return render(request, "alarm.html", **_values(dossier, states, now), tele=tele)
 
 
 @router.get("/alarms/{alarm_id}/document.json")

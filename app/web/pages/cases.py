@@ -17,6 +17,7 @@ from app.web.addresses import read_id
 from app.web.pages.proposals import decider
 from app.web.rendering import done, render
 from app.web.security import Operator, Viewer
+from app.web.telemetry.on_case import read_on_case
 from witness.rules.decision_table import TABLE_VERSION
 
 router = APIRouter(include_in_schema=False)
@@ -25,13 +26,17 @@ router = APIRouter(include_in_schema=False)
 @router.get("/cases/{case_id}")
 def case(request: Request, person: Viewer, case_id: str) -> Response:
     """Show a case."""
-    page = case_view.read_case(context_of(request), read_id(case_id, "case"))
+    context = context_of(request)
+    page = case_view.read_case(context, read_id(case_id, "case"))
     if page is None:
         raise not_found("no case with this id")
+    with context.store.reading() as connection:
+        tele = read_on_case(connection, page.case, page.findings, context.settings.sources)
     return render(
         request,
         "case.html",
         page=page,
+        tele=tele,
         adjudications=ADJUDICATIONS,
         table_version=TABLE_VERSION,
     )

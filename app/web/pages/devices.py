@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
@@ -9,9 +10,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.actions.telemetry.on_demand import read_range
+from app.actions.telemetry.on_demand import Range, read_range
 from app.context import context_of
-from app.errors import not_found
+from app.errors import Problem, not_found
 from app.filters import Filters, bad, read_filters
 from app.store import ids
 from app.store.connection import Connection
@@ -69,7 +70,7 @@ def node(request: Request, person: Viewer, node_id: str) -> Response:
 def gpu(request: Request, person: Viewer, gpu_id: str) -> Response:
     """Show one GPU; another spelling of its UUID leads to the address by id."""
     context = context_of(request)
-    span = read_range(request.query_params.multi_items(), context.now())
+    span, wrong = _span(request, context.now())
     with context.store.reading() as connection:
         row_id = _gpu_id(connection, gpu_id)
         if ids.show(row_id) != gpu_id:
@@ -82,8 +83,30 @@ def gpu(request: Request, person: Viewer, gpu_id: str) -> Response:
             _zone(request),
             context.settings.recurrence_days,
         )
-        tele = read_on_gpu(connection, shown.gpu, span)
-    return render(request, "gpu.html", view=shown, naming=naming, around=around, tele=tele)
+        sources = context.settings.sources
+        tele = read_on_gpu(connection, shown.gpu, span, context.now(), sources)
+    return render(
+        request,
+        "gpu.html",
+        status=400 if wrong else 200,
+        view=shown,
+        naming=naming,
+        around=around,
+        tele=tele,
+        wrong=wrong,
+        typed={
+            "first": request.query_params.get("from", "") if wrong else "",
+            "last": request.query_params.get("to", "") if wrong else "",
+        },
+    )
+
+
+def _span(request: Request, now: datetime) -> tuple[Range, str | None]:
+    """Read the time that is asked for; one that cannot be shown is said beside the usual one."""
+    try:
+        return read_range(request.query_params.multi_items(), now), None
+    except Problem as problem:
+        return read_range((), now), problem.message
 
 
 def _gpu_id(connection: Connection, text: str) -> int:

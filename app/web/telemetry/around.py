@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from app.actions.telemetry.shown import Panel, Shown, Telemetry
+from app.actions.alarm_dossier import Dossier
+from app.actions.telemetry.node_log import read_node_log
+from app.actions.telemetry.shown import Panel, Shown, Telemetry, read_telemetry
 from app.store import ids
 from app.store.alarm_reading import AlarmFacts
 from app.store.connection import Connection
-from app.web.telemetry.events import Events, alarm_event, read_events
+from app.web.telemetry import log_rows
+from app.web.telemetry.events import Events, alarm_event, node_at, read_events
+from app.web.telemetry.grafana import Entries, Link, link
+from app.web.telemetry.log_rows import LogRows
 from app.web.telemetry.panels import Drawn, Span, dropped, lay_out, readings_between, spread
+from app.web.telemetry.stamps import Stamp, of_alarm
 from app.web.telemetry.statuses import WORDS
 from witness.rules.cleaning import Clean
 from witness.rules.dcgm_fields import BY_ID, Field
@@ -50,32 +56,80 @@ class Suspected:
     drawn_to: datetime
     suspect_from: datetime
     alarm_at: datetime
+    purged_at: datetime | None
+    grafana: Link | None
+
+    @property
+    def gpu_id(self) -> int:
+        """Give the id of the GPU."""
+        return ids.derive("gpu", self.uuid)
+
+    def with_fields(self, most: int) -> Suspected:
+        """Draw no more fields than these."""
+        cut = max(len(self.drawn) - most, 0)
+        return replace(self, drawn=self.drawn[:most], undrawn=self.undrawn + cut)
+
+
+@dataclass(frozen=True, slots=True)
+class OnAlarm:
+    """All that the page of an alarm says of telemetry and of what machines wrote down."""
+
+    telemetry: Telemetry
+    suspects: tuple[Suspected, ...]
+    log: LogRows
+    stamp: Stamp
+
+
+def read_on_alarm(connection: Connection, dossier: Dossier, entries: Entries) -> OnAlarm:
+    """Read what the page shows; `entries` is the setting of the sources."""
+    telemetry = read_telemetry(connection, dossier, curves=True)
+    return OnAlarm(
+        telemetry,
+        suspects(connection, telemetry, dossier.facts, entries),
+        log_of(connection, telemetry, dossier.facts.id),
+        of_alarm(connection, dossier.facts.id),
+    )
+
+
+def log_of(connection: Connection, telemetry: Telemetry, alarm_id: int) -> LogRows:
+    """Lay out the log of an alarm's machines; `telemetry` says who is in doubt and since when."""
+    uuids = frozenset(one.uuid for one in telemetry.suspects)
+    found = read_node_log(connection, alarm_id)
+    return log_rows.of_alarm(found, uuids, telemetry.times.suspect_from)
 
 
 def suspects(
-    connection: Connection, telemetry: Telemetry, facts: AlarmFacts
+    connection: Connection, telemetry: Telemetry, facts: AlarmFacts, entries: Entries
 ) -> tuple[Suspected, ...]:
     """Lay out every suspect; what happened to it is read for those that are drawn."""
     return tuple(
-        _suspect(one, telemetry, place, _events(connection, one, telemetry.times, facts))
+        _suspect(one, telemetry, place, _beside(connection, one, telemetry.times, facts, entries))
         for place, one in enumerate(telemetry.suspects)
     )
 
 
-def _events(connection: Connection, shown: Shown, times: Window, facts: AlarmFacts) -> Events:
+def _beside(
+    connection: Connection, shown: Shown, times: Window, facts: AlarmFacts, entries: Entries
+) -> tuple[Events, Link | None]:
+    """Read what happened to a suspect that is drawn, and where its node is drawn as well."""
     if not shown.panels:
-        return Events()
+        return Events(), None
+    start, end = _moment(times.start), _moment(times.end)
     own = alarm_event(facts.id, _moment(times.alarm), facts.family, "This alarm")
     gpu = ids.derive("gpu", shown.uuid)
-    return read_events(connection, gpu, _moment(times.start), _moment(times.end), own)
+    node = node_at(connection, gpu, _moment(times.alarm))
+    found = link(entries, facts.cluster, node.name if node else None, start, end)
+    return read_events(connection, gpu, start, end, own), found
 
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _suspect(shown: Shown, telemetry: Telemetry, place: int, events: Events) -> Suspected:
-    times, unread = telemetry.times, telemetry.unread
+def _suspect(
+    shown: Shown, telemetry: Telemetry, place: int, beside: tuple[Events, Link | None]
+) -> Suspected:
+    times, unread, (events, grafana) = telemetry.times, telemetry.unread, beside
     span = Span(
         times.start, times.end, (times.suspect_from, times.alarm), events.marks, events.jobs
     )
@@ -107,6 +161,8 @@ def _suspect(shown: Shown, telemetry: Telemetry, place: int, events: Events) -> 
         drawn_to=_moment(times.end),
         suspect_from=_moment(times.suspect_from),
         alarm_at=_moment(times.alarm),
+        purged_at=max((one.purged_at for one in shown.windows if one.purged_at), default=None),
+        grafana=grafana,
     )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from app.actions import rails
 from app.store.connection import Connection
-from app.store.device_reading import Placement, Start, machines_of, starts_on
+from app.store.device_reading import Node, Placement, Start, machines_of, starts_on
 from app.store.orders_on_nodes import Order, orders_on
 from app.store.timeline_reading import AlarmRow, alarm_page
 from app.store.timeline_scope import Scope
@@ -87,6 +87,13 @@ def read_events(
     ]
     rows = sorted([*alarms, *orders, *starts], key=lambda one: (one.at, one.kind))
     return Events(tuple(rows), page.more or len(ordered) > ORDERS or len(starts) >= STARTS)
+
+
+def node_at(connection: Connection, gpu_id: int, moment: datetime) -> Node | None:
+    """Give the node that a GPU was in at a time; None where no rank map places it."""
+    places = sorted(machines_of(connection, [gpu_id]), key=lambda one: one.first_seen_at)
+    before = [one.node for one in places if one.first_seen_at <= moment]
+    return before[-1] if before else places[0].node if places else None
 
 
 def alarm_event(alarm_id: int, at: datetime, family: str, says: str) -> Event:

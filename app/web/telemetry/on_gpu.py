@@ -8,16 +8,23 @@ from datetime import UTC, datetime
 from statistics import median
 from urllib.parse import urlencode
 
-from app.actions.telemetry.on_demand import Range
+from app.actions.telemetry.moved import OverMonths, read_moved
+from app.actions.telemetry.node_log import read_node_log_of
+from app.actions.telemetry.on_demand import WINDOWS, Range
 from app.actions.telemetry.ranged import read_ranged
 from app.actions.telemetry.shown import Panel
 from app.store import telemetry_asked, telemetry_kept
 from app.store.connection import Connection
-from app.store.device_reading import Gpu
+from app.store.device_reading import Gpu, Node
 from app.store.telemetry_queue import ENDED_EMPTY, OPEN, Window
 from app.web import words
-from app.web.telemetry.events import Events, read_events
+from app.web.telemetry import log_rows, stamps
+from app.web.telemetry.events import Events, node_at, read_events
+from app.web.telemetry.grafana import Entries, Link, link
+from app.web.telemetry.log_rows import LogRows
 from app.web.telemetry.panels import Drawn, Span, dropped, lay_out, number
+from app.web.telemetry.ranges import Ranges, around, ranges_of
+from app.web.telemetry.stamps import Stamp
 from app.web.telemetry.statuses import WORDS
 from app.web.timeline.asked import stamp
 from witness.rules.cleaning import Clean
@@ -38,6 +45,7 @@ class Said:
     word: str
     headline: str
     whole: bool
+    around: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class AskedTime:
     samples: int
     source: str | None
     warnings: tuple[str, ...]
+    purged_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +82,27 @@ class OnGpu:
     drawn: tuple[Drawn, ...]
     undrawn: int
     events: Events
+    node: Node | None
+    log: LogRows | None
+    months: OverMonths | None
+    grafana: Link | None
+    ranges: Ranges
+    stamp: Stamp
+
+    def amount(self, value: float, field: Field | None) -> str:
+        """Write how much a field moved."""
+        return number(value, field.unit if field else "")
 
 
-def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
+def stamp_of(connection: Connection, gpu: Gpu, span: Range) -> Stamp:
+    """Stamp what the page shows of a time, without reading any samples."""
+    windows = telemetry_asked.beside(connection, gpu.id, span.start, span.end, WINDOWS)
+    return stamps.stamp(windows, telemetry_kept.readings_of_gpu(connection, gpu.id, READINGS + 1))
+
+
+def read_on_gpu(
+    connection: Connection, gpu: Gpu, span: Range, now: datetime, entries: Entries
+) -> OnGpu:
     """Read what the page of a GPU shows of its telemetry in a time."""
     kept = telemetry_kept.readings_of_gpu(connection, gpu.id, READINGS + 1)
     times = telemetry_asked.times_of(connection, [one.alarm_id for one in kept])
@@ -83,15 +110,10 @@ def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
     events = read_events(connection, gpu.id, span.start, span.end)
     drawn_span = Span(span.start.timestamp(), span.end.timestamp(), None, events.marks, events.jobs)
     asked = _asked(found.windows, gpu.id)
+    node = node_at(connection, gpu.id, span.end)
     query = urlencode([("from", stamp(span.start)), ("to", stamp(span.end))])
     return OnGpu(
-        readings=tuple(
-            Said(
-                one.alarm_id, times.get(one.alarm_id), one.status, WORDS[one.status], one.headline,
-                one.whole,
-            )
-            for one in kept[:READINGS]
-        ),
+        readings=tuple(_said(one, times.get(one.alarm_id), now) for one in kept[:READINGS]),
         more_readings=len(kept) > READINGS,
         span=span,
         first=stamp(span.start),
@@ -105,7 +127,26 @@ def read_on_gpu(connection: Connection, gpu: Gpu, span: Range) -> OnGpu:
         drawn=tuple(_drawn(one, drawn_span, f"g{n}") for n, one in enumerate(found.panels)),
         undrawn=found.panels_in_all - len(found.panels),
         events=events,
+        node=node,
+        log=None if node is None else _log(connection, gpu, node, span),
+        months=read_moved(connection, gpu.id, gpu.uuid),
+        grafana=None if node is None else link(
+            entries, node.cluster, node.name, span.start, span.end
+        ),
+        ranges=ranges_of(span, now),
+        stamp=stamps.stamp(found.windows, kept),
     )  # fmt: skip
+
+
+def _said(one: telemetry_kept.Kept, at: datetime | None, now: datetime) -> Said:
+    return Said(
+        one.alarm_id, at, one.status, WORDS[one.status], one.headline, one.whole,
+        None if at is None or at > now else around(at, now),
+    )  # fmt: skip
+
+
+def _log(connection: Connection, gpu: Gpu, node: Node, span: Range) -> LogRows:
+    return log_rows.of_gpu(read_node_log_of(connection, node, span.start, span.end), gpu.uuid)
 
 
 def _drawn(panel: Panel, span: Span, key: str) -> Drawn:
@@ -149,6 +190,7 @@ def _asked(windows: Sequence[Window], gpu_id: int) -> list[AskedTime]:
             samples=sum(one.samples for one in group),
             source=next((one.source for one in group if one.source), None),
             warnings=tuple(dict.fromkeys(text for one in group for text in one.warnings))[:3],
+            purged_at=max((one.purged_at for one in group if one.purged_at), default=None),
         )
         for (start, end, said), group in alike.items()
     ]
@@ -165,6 +207,8 @@ def _words(window: Window) -> str:
             return "Pulled; its end is not stored yet and is pulled again."
         return f"Waiting to be pulled.{said}"
     if window.state == "done":
+        if window.purged_at is not None:
+            return "Done; retention has deleted the samples since. They can be asked for again."
         if not window.samples:
             return "Done: the source has no samples of this GPU in this time. That clears nothing."
         part = " The source called its answer incomplete." if window.partial else ""
