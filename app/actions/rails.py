@@ -8,7 +8,7 @@ What undoes passes all of them; a rejection is never asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from app.actions import counting
 from app.store import busy_nodes, evidence, rail_policy, run_settings, vetoes
@@ -41,9 +41,7 @@ def undoes(proposal: Proposal) -> bool:
     return limits.effect_of(proposal.action) == "undoes"
 
 
-def in_the_way(
-    connection: Connection, proposal: Proposal, now: datetime | None = None
-) -> Rail | None:
+def in_the_way(connection: Connection, proposal: Proposal, now: datetime) -> Rail | None:
     """Find the first rail that refuses an approval; None: none does."""
     if proposal.blocked:
         return Rail("blocked", f"{title(proposal)} cannot be approved: {proposal.blocked}.")
@@ -57,7 +55,7 @@ def in_the_way(
     return (
         brake(connection, proposal)
         or _busy(connection, proposal)
-        or _held_back(connection, proposal, now or datetime.now(UTC))
+        or _held_back(connection, proposal, now)
     )
 
 

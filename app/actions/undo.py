@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from app.actions import rails, writing
-from app.actions.decide import Decider
+from app.actions.deciders import Decider
+from app.actions.policy import approve_lasts
 from app.context import Context
 from app.errors import Problem, forbidden, not_found
-from app.store import audit, evidence, ids, proposals
+from app.store import audit, busy_nodes, evidence, ids, proposals, rail_policy
 from app.store.connection import Connection
 from app.store.proposals import Proposal
 from witness.rules.decision_table import TABLE_VERSION
@@ -46,13 +47,13 @@ def _nothing_to_lift(connection: Connection, cordon: Proposal) -> Problem | None
     if cordon.status not in CAN_BE_LIFTED or not cordon.node_name:
         words = f"{rails.title(cordon)} is {cordon.status}: there is nothing to lift."
         return Problem(409, "nothing_to_lift", words, more={"status": cordon.status})
-    other = proposals.under_way_on_node(connection, cordon)
+    other = _being_called(connection, cordon)
     if other is not None:
         return Problem(
             409,
             "node_busy",
-            f"{rails.title(other)} was approved by {other.decided_by} and is not finished: "
-            "one action on a node at a time.",
+            f"{rails.title(other)} is being carried out at this moment; lift the cordon once it "
+            "is done, in seconds.",
         )
     newest = proposals.newest_action_on_node(connection, cordon.cluster, cordon.node_name)
     if newest is not None and newest.action == "uncordon" and newest.status == "verified":
@@ -67,6 +68,34 @@ def _nothing_to_lift(connection: Connection, cordon: Proposal) -> Problem | None
     return None
 
 
+def _being_called(connection: Connection, cordon: Proposal) -> Proposal | None:
+    """Find a call that is in flight on this node, or the same undoing that is on its way.
+
+    No rail: an undo that overtook it would be lost.
+    """
+    under_way = busy_nodes.all_under_way(connection, cordon)
+    return next((one for one in under_way if one.status == "executing" or rails.undoes(one)), None)
+
+
+def _take_back(connection: Connection, cordon: Proposal, by: str, now: datetime) -> None:
+    """Take back what is approved for the node and not sent yet: undoing waits for nothing."""
+    for one in busy_nodes.all_under_way(connection, cordon):
+        words = f"Taken back unsent: {by} lifts the cordon of {one.node_name}."
+        values = {"status": "superseded", "finished_at": now, "outcome": words}
+        if proposals.move(connection, one.id, ("approved",), values):
+            audit.append(
+                connection,
+                by,
+                "proposal.superseded",
+                f"{rails.title(one)}, approved by {one.decided_by}: {words}",
+                at=now,
+                case_id=one.case_id,
+                proposal_id=one.id,
+                node_id=one.node_id,
+                details={"status": "superseded"},
+            )
+
+
 def _approve(
     connection: Connection,
     cordon: Proposal,
@@ -75,6 +104,7 @@ def _approve(
     node_uid: str | None,
     now: datetime,
 ) -> Proposal:
+    _take_back(connection, cordon, decider.name, now)
     ordinal = proposals.next_ordinal(connection, cordon.case_id, "uncordon")
     proposal_id = ids.derive("proposal", cordon.case_id, "uncordon", ordinal)
     values: dict[str, Any] = {
@@ -122,6 +152,7 @@ def ask_again(context: Context, proposal_id: int, decider: Decider) -> Proposal:
     days = context.settings.proposal_days
 
     def write(connection: Connection) -> Proposal | Problem:
+        lasts = approve_lasts(rail_policy.read(connection), days)
         before = proposals.get(connection, proposal_id)
         if before is None:
             return not_found("no proposal with this id")
@@ -130,7 +161,7 @@ def ask_again(context: Context, proposal_id: int, decider: Decider) -> Proposal:
         if before.status not in CAN_BE_ASKED_AGAIN or before.ordinal != ordinal - 1:
             words = f"{rails.title(before)} is {before.status}, or was asked for again already."
             return Problem(409, "not_open_to_repeat", words, more={"status": before.status})
-        return _propose(connection, before, ordinal, decider, now, days)
+        return _propose(connection, before, ordinal, decider, now, now + lasts)
 
     written = writing.write(context, write)
     if isinstance(written, Problem):
@@ -147,14 +178,14 @@ def _propose(
     ordinal: int,
     decider: Decider,
     now: datetime,
-    days: float,
+    expires_at: datetime,
 ) -> Proposal:
     new_id = ids.derive("proposal", before.case_id, before.action, ordinal)
     values = {
         name: getattr(before, name)
         for name in (
             "case_id", "action", "cluster", "node_id", "node_name", "instance_id", "gpu_uuid",
-            "blocked", "why",
+            "blocked", "why", "parameters",
         )
     }  # fmt: skip
     values |= {
@@ -165,7 +196,7 @@ def _propose(
         "table_version": str(TABLE_VERSION),
         "recommended_by": decider.name,
         "created_at": now,
-        "expires_at": now + timedelta(days=days),
+        "expires_at": expires_at,
     }
     proposals.add(connection, values)
     audit.append(

@@ -44,3 +44,24 @@ def other_action(
     )
     row = connection.execute(query).first()
     return None if row is None else from_row(row)
+
+
+def all_under_way(connection: Connection, proposal: Proposal) -> tuple[Proposal, ...]:
+    """List everything else that is approved or being called on the same node or instance."""
+    same = [proposals.c.node_name == proposal.node_name] if proposal.node_name else []
+    if proposal.instance_id:
+        same.append(proposals.c.instance_id == proposal.instance_id)
+    if not same:
+        return ()
+    query = (
+        sa.select(*COLUMNS)
+        .where(
+            proposals.c.cluster == proposal.cluster,
+            sa.or_(*same),
+            proposals.c.id != proposal.id,
+            proposals.c.action.not_in(_ASKING),
+            proposals.c.status.in_(("approved", "executing")),
+        )
+        .order_by(proposals.c.decided_at, proposals.c.id)
+    )
+    return tuple(from_row(row) for row in connection.execute(query))

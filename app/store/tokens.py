@@ -93,6 +93,12 @@ def by_id(connection: Connection, token_id: int) -> Token | None:
     return None if row is None else Token(*row)
 
 
+def owners(connection: Connection, name: str) -> frozenset[str]:
+    """Name everybody who made a token of this name; names can be used again."""
+    rows = connection.execute(sa.select(tokens.c.created_by).where(tokens.c.name == name))
+    return frozenset(row.created_by for row in rows)
+
+
 def everything(connection: Connection, limit: int = 500) -> tuple[Token, ...]:
     """List tokens: those that work first, then the revoked ones, the newest first."""
     rows = connection.execute(

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Form, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.actions import brakes
 from app.cluster.errors import ClusterError
 from app.cluster.ports import Permission
 from app.config import Settings
 from app.context import context_of
-from app.errors import Problem, not_found
-from app.store import audit, people, run_settings, tokens
-from app.store.connection import Connection
+from app.errors import not_found
+from app.store import people, run_settings, tokens
 from app.web import sessions
 from app.web.rendering import done, render
 from app.web.security import Admin, Operator, Viewer
@@ -107,27 +107,10 @@ def release_brake(
 
 
 def _set_brake(request: Request, person: people.Person, reason: str, *, pulled: bool) -> Response:
-    reason = reason.strip()
-    if not reason:
-        raise Problem(422, "invalid", "Say why; the reason is kept.", field="reason")
     context = context_of(request)
     now = context.now()
     verb = "pulled" if pulled else "released"
-
-    def work(connection: Connection) -> bool:
-        changed = run_settings.set_brake(connection, pulled, reason, by=person.name, at=now)
-        if changed:
-            audit.append(
-                connection,
-                person.name,
-                f"brake.{verb}",
-                f"{person.name} {verb} the brake: {reason}",
-                at=now,
-                details={"reason": reason},
-            )
-        return changed
-
-    if context.store.write(work):
+    if brakes.set_by_hand(context, pulled, reason, person.name):
         said = f"{person.name} {verb} the brake at {now:%H:%M} UTC."
     else:
         said = f"The brake was {verb} before; nothing was changed."
