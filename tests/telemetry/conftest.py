@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from app.main import make_context
 from tests.actions.service import ADMIN_TOKEN, Service
 from tests.pages_alarm import documents as d
 from tests.prometheus import Prometheus, Samples
+from tests.telemetry.house import House
 
 ALARM_AT = datetime(2026, 11, 2, 14, 0, 12, tzinfo=UTC).timestamp()
 
@@ -50,6 +52,17 @@ def serve(
     yield make
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def house(migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """Give a house without anything; rounds of collecting are the test's to start."""
+    monkeypatch.setattr("app.actions.telemetry.puller.Puller.start", lambda self: None)
+    monkeypatch.setattr("app.actions.telemetry.collector.Collector.start", lambda self: None)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    with ExitStack() as stack:
+        yield House(migrated_url, tmp_path, stack)
 
 
 def post_job(service: Service, said: dict[str, Any] = d.CULPRIT, **about: Any) -> str:

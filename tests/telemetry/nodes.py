@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.actions.telemetry import pulling
@@ -13,8 +13,8 @@ from app.store.node_evidence import Evidence
 from app.store.node_records import Raw
 from tests.actions.service import Service
 from tests.pages_alarm import documents as d
-from tests.telemetry.conftest import ALARM_AT
 
+ALARM = datetime.fromisoformat(d.alarm({})["time"])
 OFF_THE_BUS = "NVRM: Xid (PCI:0000:58:00): 79, GPU has fallen off the bus."
 """Of rank 13, the culprit: it has index 5, and its exporter says 00000000:58:00.0."""
 LINK = "NVRM: Xid (PCI:0000:55:00): 74, pid=1, NVLink: fatal error detected on link 6"
@@ -23,7 +23,7 @@ PREFIX = "sagemaker.amazonaws.com/"
 
 def moment(seconds: float = 0.0) -> datetime:
     """Give a time by the seconds since the alarm."""
-    return datetime.fromtimestamp(ALARM_AT, UTC) + timedelta(seconds=seconds)
+    return ALARM + timedelta(seconds=seconds)
 
 
 def zulu(seconds: float = 0.0) -> str:
