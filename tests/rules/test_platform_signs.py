@@ -61,17 +61,18 @@ def test_a_restart_keeps_the_machine() -> None:
 
 
 def test_an_hour_shows_its_formula() -> None:
-    idle = hour_of_waiting(32, 7.5, running=False)
+    idle = hour_of_waiting(32, 7.5, "stopped")
     assert (idle.kind, idle.gpu_hours, idle.steps) == ("idle", 32.0, 480.0)
     assert idle.formula == (
         "32 GPUs × 1 h = 32 GPU-hours; 3,600 s / 7.5 s a step = 480 steps"
     )  # fmt: skip
-    assert hour_of_waiting(32, 7.5, running=True).kind == "at risk"
+    assert hour_of_waiting(32, 7.5, "with the suspect").kind == "at risk"
+    assert hour_of_waiting(32, 7.5, "elsewhere").gpu_hours == 0
 
 
 @pytest.mark.parametrize("step_time", [None, 0.0, -1.0])
 def test_what_nobody_reported_is_not_made_up(step_time: float | None) -> None:
-    hour = hour_of_waiting(None, step_time, running=None)
+    hour = hour_of_waiting(None, step_time, None)
     assert (hour.kind, hour.gpu_hours, hour.steps) == ("not known", None, None)
     assert "not known" in hour.formula
     assert "not reported" in hour.formula

@@ -8,32 +8,41 @@ from typing import Literal
 SECONDS = 3600
 
 
+Standing = Literal["stopped", "with the suspect", "elsewhere"]
+Kind = Literal["idle", "at risk", "elsewhere", "not known"]
+_KINDS: dict[Standing, Kind] = {
+    "stopped": "idle",
+    "with the suspect": "at risk",
+    "elsewhere": "elsewhere",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class HourOfWaiting:
     """An hour more without a decision; None where it cannot be worked out.
 
     `kind` "idle": the job stands still and its GPUs do nothing; "at risk": the job runs with the
-    suspect in it, and what it computes may have to be computed again; "not known": nobody says
-    whether it runs.
+    suspect in it, and what it computes may have to be computed again; "elsewhere": it runs without
+    the suspect, so that waiting costs it nothing; "not known": nobody says whether it runs.
     """
 
-    kind: Literal["idle", "at risk", "not known"]
+    kind: Kind
     gpu_hours: float | None
     steps: float | None
     formula: str
 
 
 def hour_of_waiting(
-    gpus: int | None, step_time_s: float | None, running: bool | None
+    gpus: int | None, step_time_s: float | None, standing: Standing | None
 ) -> HourOfWaiting:
-    """Work out an hour for a job of so many GPUs; `running` None: not known."""
-    kind: Literal["idle", "at risk", "not known"] = "not known"
-    if running is not None:
-        kind = "at risk" if running else "idle"
-    hours = None if gpus is None else float(gpus)
+    """Work out an hour for a job of so many GPUs; `standing` None: not known how the job stands."""
+    kind: Kind = "not known" if standing is None else _KINDS[standing]
+    if kind == "elsewhere":
+        return HourOfWaiting(kind, 0.0, 0.0, "the job runs without the suspect")
     steps = None
     if step_time_s is not None and step_time_s > 0:
         steps = SECONDS / step_time_s
+    hours = None if gpus is None else float(gpus)
     return HourOfWaiting(kind, hours, steps, _formula(gpus, step_time_s, steps))
 
 

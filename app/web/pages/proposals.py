@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Form
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions import preview, undo, verify
 from app.actions.decide import Choice, Decider, decide
-from app.actions.execute import port_of
 from app.actions.executor import executor_of
+from app.actions.previewing import looking_again
+from app.actions.previewing.happening import way_of
+from app.actions.previewing.seen import LONGEST
+from app.actions.reaching import port_of
 from app.context import context_of
 from app.errors import Problem, not_found
 from app.store import ids
 from app.store.people import Person
-from app.web import proposal_view
+from app.web import proposal_answers, proposal_view
 from app.web.addresses import read_id
+from app.web.proposal_life import Life, read_life
 from app.web.proposal_view import Subject
-from app.web.rendering import done, render
+from app.web.rendering import done, fragment, render, unchanged
 from app.web.security import Operator, Viewer
 
 router = APIRouter(include_in_schema=False)
@@ -48,38 +53,68 @@ def proposal(request: Request, person: Viewer, proposal_id: str) -> Response:
     """Show a proposal: the live preview while it is open, its life afterwards."""
     context = context_of(request)
     about = _subject(request, proposal_id)
-    shown = None
-    if about.proposal.status == "proposed":
-        shown = preview.preview(context, about.proposal)
+    cluster = port_of(context, about.proposal.cluster).status()
+    if about.proposal.status != "proposed":
+        return render(
+            request, "proposal.html", about=about, life=_life(request, about), cluster=cluster
+        )
+    shown = preview.preview(context, about.proposal)
     return render(
         request,
-        "proposal.html",
+        "proposal_open.html",
         about=about,
         shown=shown,
-        will_happen=proposal_view.will_happen(about, shown) if shown else [],
-        loses=proposal_view.loses(shown) if shown and about.proposal.destroys else [],
-        life=proposal_view.life(about.proposal),
-        cluster=port_of(context, about.proposal.cluster).status(),
+        answers=proposal_answers.answers(shown),
+        choices=proposal_answers.rows(shown.going, context.now().timestamp()),
+        way=proposal_view.WAYS.get(way_of(about.proposal)),
+        cluster=cluster,
     )
+
+
+def _life(request: Request, about: Subject) -> Life:
+    with context_of(request).store.reading() as connection:
+        return read_life(connection, about.proposal)
+
+
+@router.get("/fragment/proposals/{proposal_id}")
+def life_fragment(request: Request, person: Viewer, proposal_id: str) -> Response:
+    """Give the life of a proposal for a page that shows it, 204 while nothing changed."""
+    about = _subject(request, proposal_id)
+    life = _life(request, about)
+    same = unchanged(request, life.stamp)
+    if same is not None:
+        return same
+    return fragment(request, "_proposal_after.html", stamp=life.stamp, about=about, life=life)
+
+
+class Approval(BaseModel):
+    """What the form of an approval carries: what was seen, what was typed, and why."""
+
+    evidence_version: int = Field(ge=0, le=2**31 - 1)
+    reason: str = Field("", max_length=2_000)
+    node_uid: str = Field("", max_length=2_000)
+    node: str = Field("", max_length=2_000)  # typed
+    words: str = Field("", max_length=2_000)  # typed, where other teams' pods end
+    seen: str = Field("", max_length=LONGEST)
 
 
 @router.post("/proposals/{proposal_id}/approve")
 def approve(
-    request: Request,
-    person: Operator,
-    proposal_id: str,
-    evidence_version: Version,
-    reason: Text = "",
-    node_uid: Text = "",
-    node: Text = "",
+    request: Request, person: Operator, proposal_id: str, asked: Annotated[Approval, Form()]
 ) -> Response:
     """Approve, let it be carried out, and say what came of it."""
     context = context_of(request)
     about = _subject(request, proposal_id)
     here = f"/proposals/{proposal_id}"
-    if about.proposal.destroys and node.strip() != about.proposal.node_name:
-        return done(request, here, "The node’s name was not typed as it is. Nothing was approved.")
-    choice = Choice("approved", evidence_version, reason.strip(), node_uid or None)
+    if about.proposal.status == "proposed":
+        held = looking_again.in_the_way(
+            context, about.proposal, asked.seen, asked.node, asked.words
+        )
+        if held is not None:
+            return done(request, here, held)
+    choice = Choice(
+        "approved", asked.evidence_version, asked.reason.strip(), asked.node_uid or None
+    )
     try:
         decided = decide(context, about.proposal.id, decider(person), choice)
     except Problem as problem:
