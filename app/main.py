@@ -20,12 +20,15 @@ from app.actions.telemetry.collector import Collector
 from app.actions.telemetry.puller import Puller
 from app.api import alarms as alarms_api
 from app.api import audit as audit_api
+from app.api import audit_requests as audit_requests_api
+from app.api import batches as batches_api
 from app.api import cases as cases_api
 from app.api import decision_table as decision_table_api
 from app.api import devices as devices_api
 from app.api import jobs as jobs_api
 from app.api import offenders as offenders_api
 from app.api import proposals as proposals_api
+from app.api import rails as rails_api
 from app.api import resume_floor as resume_floor_api
 from app.api import telemetry as telemetry_api
 from app.cluster import registry
@@ -91,13 +94,16 @@ ROUTERS: tuple[APIRouter, ...] = (
     alarms_api.router,
     audit_api.router,
     resume_floor_api.router,
+    audit_requests_api.router,
     cases_api.router,
     devices_api.router,
     telemetry_api.router,
     offenders_api.router,
     decision_table_api.router,
     jobs_api.router,
+    batches_api.router,
     proposals_api.router,
+    rails_api.router,
 )
 
 

@@ -29,44 +29,62 @@ class Seen:
     fleet: FleetRead | None  # None: never read, or too long ago
 
 
-def count(connection: Connection, proposal: Proposal, policy: RailPolicy, now: datetime) -> Seen:
-    """Count what is out of service beside the node of a proposal."""
-    node, instance_id = node_of(proposal), proposal.instance_id
-    others = _others(rail_counts.out_now(connection), node, instance_id)
-    lately = _others(rail_counts.decided_since(connection, now - DAY), node, instance_id)
-    mine = rail_counts.on_node(connection, proposal.cluster, proposal.node_name, instance_id)
-    place = node_places.of_node(connection, proposal.cluster, proposal.node_name, instance_id)
-    fleet = node_places.fleet(connection, proposal.cluster)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One more action on one node; a node None: nothing in particular, so everything counts."""
+
+    cluster: str
+    action: str
+    node_name: str | None = None
+    instance_id: str | None = None
+    proposal_id: int = 0
+
+    @property
+    def node(self) -> NodeKey:
+        """Name the node as the counts do."""
+        return self.cluster, self.node_name or self.instance_id or str(self.proposal_id)
+
+
+def asked_of(proposal: Proposal) -> Asked:
+    """Give what a proposal asks for."""
+    return Asked(
+        proposal.cluster, proposal.action, proposal.node_name, proposal.instance_id, proposal.id
+    )
+
+
+def count(connection: Connection, asked: Asked, policy: RailPolicy, now: datetime) -> Seen:
+    """Count what is out of service beside the node that is asked for."""
+    cluster, name, instance_id = asked.cluster, asked.node_name, asked.instance_id
+    others = _others(rail_counts.out_now(connection), asked)
+    lately = _others(rail_counts.decided_since(connection, now - DAY), asked)
+    mine = rail_counts.on_node(connection, cluster, name, instance_id)
+    place = node_places.of_node(connection, cluster, name, instance_id)
+    fleet = node_places.fleet(connection, cluster)
     if fleet is not None and now - fleet.read_at > timedelta(hours=policy.fleet_hours):
         fleet = None
-    ours = {one.node[1] for one in others if one.cluster == proposal.cluster}
-    out = node_places.out_of_service(connection, proposal.cluster, ours)
-    out.pop(node[1], None)
-    beside = [one for one in mine if one.id != proposal.id]
+    ours = {one.node[1] for one in others if one.cluster == cluster}
+    out = node_places.out_of_service(connection, cluster, ours)
+    out.pop(asked.node[1], None)
+    beside = [one for one in mine if one.id != asked.proposal_id]
     counts = Counts(
         out=_nodes(others),
         out_in_cluster=len(ours | set(out)),
         destroying_in_cluster=_nodes(
-            one for one in others if one.destroys and one.cluster == proposal.cluster
+            one for one in others if one.destroys and one.cluster == cluster
         ),
         fleet=fleet.gpu_nodes if fleet else None,
         dry_run=fleet is not None and fleet.source == "dry run",
         last_hour=_nodes(one for one in lately if one.decided_at and one.decided_at > now - HOUR),
         last_day=_nodes(lately),
-        attempts=_attempts(beside, proposal.action, policy, now),
+        attempts=_attempts(beside, asked.action, policy, now),
         rests_minutes=_rests(beside, now),
         **_where(place, out),
     )
     return Seen(counts, place, fleet)
 
 
-def node_of(proposal: Proposal) -> NodeKey:
-    """Name the node of a proposal as the counts do."""
-    return proposal.cluster, proposal.node_name or proposal.instance_id or str(proposal.id)
-
-
-def _others(acts: Iterable[Act], node: NodeKey, instance_id: str | None) -> list[Act]:
-    return [one for one in acts if not one.is_on(node, instance_id)]
+def _others(acts: Iterable[Act], asked: Asked) -> list[Act]:
+    return [one for one in acts if not one.is_on(asked.node, asked.instance_id)]
 
 
 def _nodes(acts: Iterable[Act]) -> int:

@@ -152,7 +152,7 @@ def _held_back(connection: Connection, proposal: Proposal, now: datetime) -> Rai
         until = f" until {veto.until:%Y-%m-%d %H:%M} UTC" if veto.until else ""
         return Rail("veto", f"{veto.by} forbids to touch {name}{until}: {veto.reason}.")
     policy = rail_policy.read(connection)
-    seen = counting.count(connection, proposal, policy, now)
+    seen = counting.count(connection, counting.asked_of(proposal), policy, now)
     if seen.place is not None and seen.place.protected:
         return Rail("protected", seen.place.protected)
     refusal = limits.first_refusal(policy, proposal.action, seen.counts)
@@ -161,11 +161,16 @@ def _held_back(connection: Connection, proposal: Proposal, now: datetime) -> Rai
 
 def budget(connection: Connection, proposal: Proposal, now: datetime) -> Budget:
     """Say what is left of each limit for this action, and what could not be checked."""
+    return budget_for(connection, counting.asked_of(proposal), now)
+
+
+def budget_for(connection: Connection, asked: counting.Asked, now: datetime) -> Budget:
+    """Say what is left of each limit for one more action."""
     policy = rail_policy.read(connection)
-    counts = counting.count(connection, proposal, policy, now).counts
+    counts = counting.count(connection, asked, policy, now).counts
     return Budget(
-        limits.caps(policy, proposal.action, counts),
-        limits.unknowns(proposal.action, counts),
+        limits.caps(policy, asked.action, counts),
+        limits.unknowns(asked.action, counts),
         policy.name,
     )
 

@@ -15,10 +15,10 @@ from app.actions.executor import executor_of
 from app.api.paging import Listing
 from app.api.reading import Reading
 from app.auth import Deciding, Sender
-from app.context import context_of
+from app.context import Context, context_of
 from app.errors import not_found
 from app.filters import bad
-from app.store import blast_reading, docket_reading, ids, proposal_listing, proposals
+from app.store import blast_reading, docket_reading, ids, proposal_listing, proposals, tokens
 from app.store.blast_reading import ReachedJob
 from app.store.proposal_listing import ListedProposal
 from app.strict_json import StrictJSON
@@ -54,6 +54,9 @@ class Decision(BaseModel):
     reason: Annotated[str, Field(max_length=2_000)] = ""
     node_uid: Annotated[str | None, Field(max_length=200)] = Field(
         None, description="uid of the node that is meant; another one is refused"
+    )
+    policy: Annotated[str | None, Field(max_length=40)] = Field(
+        None, description="version of the limits as read; another one now is answered 409"
     )
 
 
@@ -101,13 +104,26 @@ def _decide(
     if found is None:
         raise not_found("no proposal with this id")
     by.check(found.proposal.cluster, found.namespace)
-    role = "admin" if by.scope == "admin" else "approver"
-    name = by.name if by.token_id is None else f"token {by.name}"
-    choice = Choice(verdict, decision.evidence_version, decision.reason, decision.node_uid)
-    decide(context, row_id, Decider(name, role), choice)
+    choice = Choice(
+        verdict,
+        decision.evidence_version,
+        decision.reason,
+        decision.node_uid,
+        policy=decision.policy,
+    )
+    decide(context, row_id, decider(context, by), choice)
     if verdict == "approved":
         executor_of(request).wait_for(row_id, WAIT_S)
     return _answer(request, by, row_id)
+
+
+def decider(context: Context, by: Sender) -> Decider:
+    """Let a program decide in the name of its token, and of whoever made that."""
+    if by.token_id is None:
+        return Decider(by.name, "admin" if by.scope == "admin" else "approver")
+    with context.store.reading() as connection:
+        token = tokens.by_id(connection, by.token_id)
+    return Decider(f"token {by.name}", "approver", token.created_by if token else None)
 
 
 def _answer(request: Request, by: Sender, row_id: int) -> Response:
@@ -160,6 +176,10 @@ def as_json(one: ListedProposal, reached: Sequence[ReachedJob] | None) -> dict[s
         "decided_by": p.decided_by,
         "decided_at": p.decided_at,
         "decision_reason": p.decision_reason,
+        "policy": p.policy,
+        "lineage": p.lineage,
+        "execute_by": p.execute_by,
+        "batch": None if p.batch_id is None else ids.show(p.batch_id),
         "claimed_at": p.claimed_at,
         "finished_at": p.finished_at,
         "outcome": p.outcome,
