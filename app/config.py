@@ -55,6 +55,15 @@ class Settings(BaseSettings):
         description="where the lines of a cluster's health agents are, by cluster name, as JSON: "
         '{"alpine": {"region": "us-west-2", "log_group": "name"}}; see docs/telemetry.md',
     )
+    telemetry_days: int = Field(
+        400,
+        ge=0,
+        description="samples around alarms are deleted after this unless their case is open or "
+        "confirmed, in days; 0: never",
+    )
+    telemetry_asked_days: int = Field(
+        30, ge=0, description="samples that only people asked for, likewise, in days; 0: never"
+    )
     recurrence_days: int = Field(
         90, ge=1, description="a second incident within this many days recurs, in days"
     )
