@@ -16,6 +16,7 @@ from app.store.intake.job_rows import write_jobs
 from ingest.apply_alarms import AlarmIntake
 from ingest.apply_facts import FactIntake
 from ingest.apply_maps import MapIntake
+from ingest.audits_taken import take_audits
 from ingest.documents import AlarmPost, Post, RankMapPost, Receipt
 from ingest.group import Group
 from ingest.late_alarms import place_late
@@ -43,6 +44,7 @@ def apply_posts(
     if maps.attempts:
         place_late(group, alarms.new_ids, maps.attempts, maps.jobs)
     group.book.write()
+    take_audits(group, posts)
     facts.sum_up()
     write_jobs(connection, list(group.jobs.values()))
     _write_documents(group, posts)

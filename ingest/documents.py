@@ -16,7 +16,8 @@ class Envelope:
     """What every document carries.
 
     `at` is the sender's time, or the receipt's where the sender's is missing or implausible:
-    `time_note` says which ("no time", "no zone", "implausible", None: as sent).
+    `time_note` says which ("no time", "no zone", "implausible", None: as sent). `audit_requests`
+    are the targeted audits that the sender says it makes.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Envelope:
     producer: str | None
     example: bool
     body: str
+    audit_requests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

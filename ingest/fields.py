@@ -125,6 +125,16 @@ def moment(
         raise invalid(path or field, expected, value) from None
 
 
+def texts(document: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """Read an optional list of texts; empty when absent or null."""
+    value = document.get(field)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise invalid(field, "a list of texts", value)
+    return tuple(value)
+
+
 def objects(document: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     """Read a list of objects that must be there."""
     value = document.get(field)

@@ -80,6 +80,7 @@ def _envelope(kind: str, document: Mapping[str, Any], arrival: Arrival) -> Envel
         producer=fields.text(document, "producer"),
         example=labels.get("example") == "true",
         body=arrival.body,
+        audit_requests=fields.texts(document, "audit_requests"),
     )
 
 

@@ -44,6 +44,9 @@ class Envelope(_Open):
     framework: Framework | None = None
     producer: Text | None = None
     labels: dict[str, Text] | None = None
+    audit_requests: list[Text] | None = Field(
+        None, description="ids of the targeted audits that this start of the job makes"
+    )
 
 
 class Verdict(_Open):

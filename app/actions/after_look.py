@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.actions import hardware_tests, screening
+from app.actions import hardware_tests, probation, screening
 from app.actions.orders.ports import Sight
 from app.config import Settings
 from app.store.connection import Connection
@@ -20,5 +20,9 @@ def follow(
     """
     if sight.test is not None:
         hardware_tests.note(connection, settings, proposal, sight.test, now)
+    if proposal.action == "targeted_audit":
+        probation.settle_audit(connection, sight, now)
+    if proposal.action == "uncordon" and proposal.status == "verified":
+        probation.after_uncordon(connection, settings, proposal, now)
     if proposal.action == "replace" and proposal.status == "verified":
         screening.after_replacement(connection, proposal, sight.link, now, settings.proposal_days)

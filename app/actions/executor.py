@@ -19,7 +19,18 @@ from functools import partial
 
 from starlette.requests import HTTPConnection
 
-from app.actions import condemned, decide, execute, looking, node_labels, verify, writing
+from app.actions import (
+    brakes,
+    condemned,
+    decide,
+    execute,
+    fleets,
+    looking,
+    node_labels,
+    probation,
+    verify,
+    writing,
+)
 from app.cluster.registry import Clusters
 from app.context import Context
 from app.store import proposals
@@ -113,7 +124,9 @@ class Executor:
             self._context.clusters.preload()
         while not self._stopping.wait(WATCH_S):
             self._patiently(lambda: verify.watch_held_nodes(self._context))
+            self._patiently(lambda: fleets.read_due(self._context))
             self._patiently(lambda: node_labels.watch(self._context))
+            self._patiently(lambda: probation.watch(self._context))
 
     def _look(self) -> None:
         # Apart from what is to be sent: a provider that is slow to answer holds nothing up.
@@ -149,6 +162,7 @@ class Executor:
             late = proposals.expired(connection, now)
         for proposal in late:
             writing.write(self._context, partial(decide.expire, proposal=proposal, now=now))
+        brakes.look(self._context)
 
     def settle_orphans(self, *, at_start: bool = False) -> int:
         """Mark as unknown what a worker claimed that cannot report any more; give how many."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.actions.orders.auditing import Audit
 from app.actions.orders.cordoning import Cordon, Uncordon
 from app.actions.orders.ports import Order
 from app.actions.orders.rebooting import Reboot
 from app.actions.orders.repairing import ReportByLabel
 from app.actions.orders.replacing import Replace
+from app.actions.orders.testing import DeepCheck
 from app.store.proposals import Proposal
 
 BY_ACTION: Mapping[str, Order] = {
@@ -16,6 +18,8 @@ BY_ACTION: Mapping[str, Order] = {
     "uncordon": Uncordon(),
     "replace": Replace(),
     "reboot": Reboot(),
+    "deep_health_check": DeepCheck(),
+    "targeted_audit": Audit(),
 }
 BY_WAY: Mapping[tuple[str, str], Order] = {
     ("replace", "gke_label"): ReportByLabel(),
