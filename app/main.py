@@ -26,6 +26,7 @@ from app.api import cases as cases_api
 from app.api import decision_table as decision_table_api
 from app.api import devices as devices_api
 from app.api import jobs as jobs_api
+from app.api import node_log as node_log_api
 from app.api import offenders as offenders_api
 from app.api import proposals as proposals_api
 from app.api import rails as rails_api
@@ -98,6 +99,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     cases_api.router,
     devices_api.router,
     telemetry_api.router,
+    node_log_api.router,
     offenders_api.router,
     decision_table_api.router,
     jobs_api.router,

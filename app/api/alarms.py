@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from app.actions.alarm_dossier import Dossier, read_dossier
 from app.actions.telemetry import shown
+from app.actions.telemetry.node_log import read_node_log
+from app.api import node_log
 from app.api.paging import Listing, refusals
 from app.api.reading import Reading
 from app.auth import Sender
@@ -92,6 +94,7 @@ def alarm(request: Request, by: Reading, alarm_id: str) -> Response:
         if dossier.findings_in_all > len(found):
             found = read_findings(connection, dossier.facts.id, limit=None)
         telemetry = shown.as_json(shown.read_telemetry(connection, dossier, curves=False))
+        telemetry["node_log"] = node_log.as_json(read_node_log(connection, dossier.facts.id))
     body = as_json(dossier, found) | {"telemetry": telemetry}
     return StrictJSON(body, headers={"Cache-Control": "no-store"})
 

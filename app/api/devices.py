@@ -84,7 +84,7 @@ def node(request: Request, by: Reading, node_id: str) -> Response:
     """Give one node with its GPUs, lineage, incidents, newest alarms and newest starts."""
     now = context_of(request).now()
     with context_of(request).store.reading() as connection:
-        found = _node_of(connection, node_id, by)
+        found = node_of(connection, node_id, by)
         answer = _node_json(connection, found, by, now)
     return StrictJSON(answer, headers={"Cache-Control": "no-store"})
 
@@ -98,7 +98,8 @@ def gpu(request: Request, by: Reading, uuid: str) -> Response:
     return StrictJSON(answer, headers={"Cache-Control": "no-store"})
 
 
-def _node_of(connection: Connection, text: str, by: Sender) -> Node:
+def node_of(connection: Connection, text: str, by: Sender) -> Node:
+    """Find a node by its id; one that this reader may not know of does not exist for it."""
     try:
         found = node_by_id(connection, ids.read(text))
     except ValueError:

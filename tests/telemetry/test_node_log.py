@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from app.actions.telemetry.node_entries import Entry
 from app.actions.telemetry.node_log import NodeLog, read_node_log, read_node_log_of
-from app.store import ids
+from app.store import ids, node_records
 from app.store.device_reading import node_by_id
 from app.store.node_records import Raw
 from tests.actions.service import Service
@@ -103,13 +103,21 @@ def test_a_storm_is_one_entry_and_garbage_is_shown(serve: Serve) -> None:
     ]
     assert nodes.keep(service, agent, *storm) == 1_000
     assert nodes.keep(service, agent, *storm) == 0
-    nodes.keep(service, agent, nodes.line("\x00 HealthMonitoringAgentDetectionEvent {", at=-1))
+    nodes.keep(
+        service, agent, nodes.line("\x00\ud800 HealthMonitoringAgentDetectionEvent {", at=-1)
+    )
     one, odd = log_of(service, alarm).entries
     assert (one.times, one.counts, one.xid) == (1_000, True, 79)
     assert (one.at, one.until) == (nodes.moment(-60), nodes.moment(-11))
     assert (odd.counts, odd.times) == (False, 1)
     assert "cannot be read" in odd.text
-    assert odd.detail.startswith("\x00 Health")
+    assert odd.detail.startswith("   Health")
+    with service.context.store.reading() as connection:
+        raw = node_records.by_id(connection, odd.raw_id or 0)
+    assert raw is not None
+    assert raw.record.text.startswith("\x00\ud800 Health")
+    told = service.read(f"/node-records/{ids.show(odd.raw_id or 0)}")
+    assert (told["text"], told["sha256"]) == (raw.record.text, raw.sha256)
 
 
 def test_what_the_agent_says_is_over_or_the_applications_does_not_count(serve: Serve) -> None:

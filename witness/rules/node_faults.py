@@ -201,7 +201,7 @@ def _is_fault(kind: str, status: object) -> bool:
 def _detailed(details: str) -> list[NodeFault]:
     listed = _json(details)
     if not isinstance(listed, list):
-        return [NodeFault("annotation", "", "", words.cut(details, 500))]
+        return [NodeFault("annotation", "", "", words.plain(words.cut(details, 500)))]
     return [
         NodeFault(
             "annotation",
@@ -233,7 +233,7 @@ def _json(text: str) -> Any:
 
 
 def _text(value: object) -> str:
-    return words.cut(value, 1_000) if isinstance(value, str) else ""
+    return words.plain(words.cut(value, 1_000)) if isinstance(value, str) else ""
 
 
 def _time(value: object) -> float | None:

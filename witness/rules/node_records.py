@@ -5,6 +5,7 @@ at which the service took it in. Only the last is from a clock that is not the n
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,6 +29,7 @@ STANDING = (HEALTH, DEEP_CHECK)
 """Labels that say how HyperPod treats a node. A person or a service may have set them."""
 
 MOST_OBSERVATIONS = 60
+_GROUP = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 AHEAD_S = 300.0
 """A line that is kept under a time this much after it was taken in has a clock that is ahead."""
 RUN_S = 600.0
@@ -83,7 +85,9 @@ def standing_in(record: Record) -> tuple[Standing, ...]:
     node = _node(record.text)
     labels = _texts(_object(node.get("metadata")).get("labels"))
     return tuple(
-        Standing(one, labels[one], _writer(node, one)) for one in STANDING if one in labels
+        Standing(one, words.plain(labels[one]), _writer(node, one))
+        for one in STANDING
+        if one in labels
     )
 
 
@@ -91,7 +95,8 @@ def group_in(record: Record) -> str | None:
     """Find the instance group that a node says it is of."""
     if record.kind != "node" or record.other is not None:
         return None
-    return _texts(_object(_node(record.text).get("metadata")).get("labels")).get(GROUP)
+    said = _texts(_object(_node(record.text).get("metadata")).get("labels")).get(GROUP, "")
+    return said if _GROUP.fullmatch(said) else None
 
 
 def instance_in(record: Record) -> str | None:
@@ -205,7 +210,7 @@ def _writer(node: Mapping[str, Any], label: str) -> str | None:
     for entry in _objects(metadata.get("managedFields")):
         of_metadata = _object(_object(entry.get("fieldsV1")).get("f:metadata"))
         if f"f:{label}" in _object(of_metadata.get("f:labels")):
-            return words.cut(str(entry.get("manager") or "")) or None
+            return words.plain(words.cut(str(entry.get("manager") or ""))) or None
     return None
 
 
@@ -225,4 +230,5 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def _texts(value: object) -> dict[str, str]:
-    return {str(key): text for key, text in _object(value).items() if isinstance(text, str)}
+    found = _object(value).items()
+    return {str(key): text for key, text in found if isinstance(text, str)}

@@ -42,6 +42,14 @@ def cut(text: str, longest: int = LONGEST_NAME) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
+def plain(text: str) -> str:
+    """Make foreign text fit for a sentence: half a surrogate pair or a NUL becomes a blank.
+
+    A page could not send the one, nor a database keep the other.
+    """
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
 def pair(target: int, replayer: int) -> str:
     """Name one comparison by who replayed whom."""
     return f"rank {replayer} replaying rank {target}"

@@ -18,6 +18,7 @@ from app.actions.telemetry.settling import BACK_OFF, GIVE_UP, NEVER
 from app.cluster.errors import ClusterError, ClusterNotConfigured, ClusterRefused, NodeGone
 from app.context import Context
 from app.sources.ports import Away, Refused, SourceError
+from app.sources.texts import one_line
 from app.store import ids, node_evidence, node_records
 from app.store.connection import Connection
 from app.store.database import StoreUnavailable
@@ -128,7 +129,7 @@ def _answered(one: Evidence, answer: Answer, now: datetime) -> dict[str, Any]:
 
 def _failed(one: Evidence, error: Exception, now: datetime) -> dict[str, Any]:
     """Say what stands in the row of a question that nobody answered."""
-    said = str(error)
+    said = one_line(str(error))
     if isinstance(error, ClusterNotConfigured | NoWay):
         return {"state": NO_WAY, "said": said, "next_at": NEVER}
     if not isinstance(error, SourceError | ClusterError):

@@ -148,7 +148,9 @@ def _not_understood(one: KeptRecord) -> tuple[NodeFault, ...]:
     """Show a line that is none of the agent's: it may be in a form that is not known yet."""
     if one.record.kind != "log" or one.record.other is not None:
         return ()
-    return (NodeFault("log", "", "", words.cut(one.record.text, _MESSAGE), one.record.at),)
+    return (
+        NodeFault("log", "", "", words.plain(words.cut(one.record.text, _MESSAGE)), one.record.at),
+    )
 
 
 def _standings(node: Node, records: Sequence[KeptRecord]) -> Iterator[Entry]:
