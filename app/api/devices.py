@@ -269,12 +269,9 @@ def _start(one: Start) -> dict[str, Any]:
 
 
 def _alarms(
-    connection: Connection,
-    by: Sender,
-    now: datetime,
-    node: int | None = None,
-    gpu: int | None = None,
-) -> list[dict[str, Any]]:
+    connection: Connection, by: Sender, now: datetime,
+    node: int | None = None, gpu: int | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
     scope = Scope(
         start=_EVER, end=now + timedelta(days=3_660),
         clusters=() if by.cluster is None else (by.cluster,),
