@@ -190,6 +190,7 @@ def _window(one: Window) -> dict[str, Any]:
         "level": one.level,
         "interval_s": one.interval_s,
         "samples": one.samples,
+        "samples_deleted_at": one.purged_at,
         "partial": one.partial,
         "warnings": list(one.warnings),
     }

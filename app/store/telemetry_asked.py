@@ -35,11 +35,20 @@ def beside(
 
 
 def known_wants(connection: Connection, gpu_id: int, window_ids: Collection[int]) -> int:
-    """Count how many of these windows a person asked for before, for this GPU."""
-    query = sa.select(sa.func.count()).where(
-        telemetry_wants.c.alarm_id == A_PERSON,
-        telemetry_wants.c.gpu_id == gpu_id,
-        telemetry_wants.c.window_id.in_(window_ids),
+    """Count how many of these windows a person asked for before, for this GPU.
+
+    One whose samples retention deleted counts as never asked for.
+    """
+    query = (
+        sa.select(sa.func.count())
+        .select_from(telemetry_wants)
+        .join(telemetry_windows, telemetry_windows.c.id == telemetry_wants.c.window_id)
+        .where(
+            telemetry_wants.c.alarm_id == A_PERSON,
+            telemetry_wants.c.gpu_id == gpu_id,
+            telemetry_wants.c.window_id.in_(window_ids),
+            sa.or_(telemetry_windows.c.purged_at.is_(None), telemetry_windows.c.state.in_(OPEN)),
+        )
     )
     return int(connection.execute(query).scalar_one())
 

@@ -162,11 +162,24 @@ def gpus_read(connection: Connection, alarm_id: int) -> set[int]:
     return set(connection.execute(query).scalars())
 
 
-def readings_of_alarms(connection: Connection, alarm_ids: Collection[int]) -> list[Kept]:
-    """Read what was read for alarms, by alarm and GPU."""
+def readings_of_alarms(
+    connection: Connection, alarm_ids: Collection[int], in_full: Collection[int] | None = None
+) -> list[Kept]:
+    """Read what was read for alarms, by alarm and GPU.
+
+    `in_full` names the GPUs whose whole reading is wanted, None all; of the others only the status
+    and the headline are read, and `reading` is empty: one is 20 kB, and an alarm can have 128.
+    """
     table = telemetry_readings
+    text: sa.ColumnElement[str] = table.c.reading
+    if in_full is not None:
+        text = sa.case((table.c.gpu_id.in_(in_full), text), else_="{}").label("reading")
     query = (
-        sa.select(table).where(table.c.alarm_id.in_(alarm_ids))
+        sa.select(
+            table.c.alarm_id, table.c.gpu_id, table.c.status, table.c.headline, text,
+            table.c.whole, table.c.made_at,
+        )
+        .where(table.c.alarm_id.in_(alarm_ids))
         .order_by(table.c.alarm_id, table.c.gpu_id)
     )  # fmt: skip
     return [_kept(row) for row in connection.execute(query)]

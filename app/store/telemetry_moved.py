@@ -61,9 +61,7 @@ def read_moved(
     return [_kept(row, gpu_uuid) for row in connection.execute(query)]
 
 
-def not_looked_at(
-    connection: Connection, after: int | None, until: datetime, limit: int
-) -> list[Window]:
+def not_looked_at(connection: Connection, after: int, until: datetime, limit: int) -> list[Window]:
     """List windows with samples of which nothing stands here, by id, from behind `after`.
 
     They were pulled before this was kept; `until` leaves out what is being pulled by now.
@@ -79,12 +77,11 @@ def not_looked_at(
     )
     query = (
         sa.select(*COLUMNS)
-        .where(table.c.samples > 0, table.c.pulled_at < until, table.c.purged_at.is_(None), ~stands)
+        .where(table.c.id > after, table.c.samples > 0, table.c.pulled_at < until)
+        .where(table.c.purged_at.is_(None), ~stands)
         .order_by(table.c.id)
         .limit(limit)
     )
-    if after is not None:
-        query = query.where(table.c.id > after)
     return [from_row(row) for row in connection.execute(query)]
 
 

@@ -193,7 +193,7 @@ def queue(
     return sorted(
         {
             *_begin_anew(connection, windows.keys() - known, empty, now),
-            *_begin_anew(connection, deleted, _was_purged(), now),
+            *_begin_anew(connection, deleted, _was_purged(), now, pulled_at=None),
         }
     )
 
@@ -235,7 +235,7 @@ def _was_purged() -> sa.ColumnElement[bool]:
 
 def _begin_anew(
     connection: Connection, window_ids: Collection[int], which: sa.ColumnElement[bool],
-    now: datetime,
+    now: datetime, **more: None,
 ) -> list[int]:  # fmt: skip
     """Queue windows once more, as if they had never been tried; give which."""
     table, begun = telemetry_windows, []
@@ -246,7 +246,7 @@ def _begin_anew(
             connection.execute(
                 table.update()
                 .where(table.c.id.in_(found))
-                .values(state="queued", next_at=now, asked_at=now, tries=0)
+                .values(state="queued", next_at=now, asked_at=now, tries=0, **more)
             )
         begun += found
     return begun

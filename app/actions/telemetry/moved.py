@@ -7,15 +7,15 @@ compared, and those that people asked for, or a GPU would be known only where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from app.context import Context
 from app.store import telemetry_kept, telemetry_moved
 from app.store.connection import Connection
+from app.store.telemetry_kept import Packed, unpack
 from app.store.telemetry_queue import Window
 from witness.rules import moved as rules
 from witness.rules.blocks import BlockError
@@ -27,7 +27,7 @@ from witness.rules.telemetry import read
 
 MOST = 2_000
 """Windows that are summed up for one GPU, the newest: several a day for more than a year."""
-AT_ONCE = 16
+AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,25 +195,26 @@ def _telling(series: Sequence[Series], changed: set[int]) -> list[Series]:
     return [one for one in series if one is longest or one.field_id in changed]
 
 
-def catch_up(context: Context, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Look at windows that were pulled by a version which did not; give how many there were."""
-    now, after, done = context.now(), None, 0
-    while not is_stopping():
-        with context.store.reading() as connection:
-            windows = telemetry_moved.not_looked_at(connection, after, now, AT_ONCE)
-            if not windows:
-                break
-            found = [_look_again(connection, one) for one in windows]
-        made = [(one, kept) for one, kept in zip(windows, found, strict=True) if kept]
-        context.store.write(partial(_write, made=made))
-        after, done = windows[-1].id, done + len(made)
-    return done
+def catch_up(context: Context, after: int = 0) -> int | None:
+    """Look at a few windows that were pulled by a version which did not, from behind `after`.
+
+    Gives the window to go on from, None where there are no more.
+    """
+    with context.store.reading() as connection:
+        windows = telemetry_moved.not_looked_at(connection, after, context.now(), AT_ONCE)
+        packed = telemetry_kept.read_packed(connection, [one.id for one in windows])
+    if not windows:
+        return None
+    found = [(one, _look_again(one, packed.get(one.id, ()))) for one in windows]
+    made = [(window, kept) for window, kept in found if kept is not None]
+    context.store.write(lambda connection: _write(connection, made))
+    return windows[-1].id
 
 
-def _look_again(connection: Connection, window: Window) -> rules.Kept | None:
+def _look_again(window: Window, packed: Iterable[Packed]) -> rules.Kept | None:
     """Look at kept samples, without those of its node; damaged blocks say nothing."""
     try:
-        own = telemetry_kept.read_series(connection, {window.id: window.gpu_uuid})
+        own = [unpack(one, window.gpu_uuid) for one in packed]
     except BlockError:
         return None
     return look(window, {window.gpu_uuid: own}, (), window.interval_s)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.actions.telemetry import pulling
+from app.actions.telemetry import moved, pulling, retention
 from app.context import Context
 from app.store import telemetry_queue, telemetry_unread
 from app.store.database import StoreUnavailable
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 POLL_S = 2.0
 SWEEP_S = 60.0
+PURGE_S = 6 * 3600.0
 WORKERS = 2  # a source that hangs must not hold up another cluster's
 
 
@@ -30,6 +31,8 @@ class Puller:
         self._context = context
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._looked_at: int | None = 0  # the last window of an older version; None: no more
+        self._purged = -PURGE_S
 
     def start(self) -> None:
         """Begin."""
@@ -67,11 +70,29 @@ class Puller:
             if place == 0:
                 done += self._patiently(lambda: pulling.plan_wanted(self._context))
                 if time.monotonic() - swept > SWEEP_S:
-                    self._patiently(lambda: pulling.read_unread(self._context))
+                    self._sweep()
                     swept = time.monotonic()
             done += self._patiently(lambda: pulling.pull_due(self._context, worker, is_stopping))
             if not done:
                 self._stopping.wait(POLL_S)
+
+    def _sweep(self) -> None:
+        """Do what is not urgent, and what nobody else comes back to."""
+        self._patiently(lambda: pulling.read_unread(self._context))
+        if self._looked_at is not None:
+            self._patiently(self._look_at_older)
+        if time.monotonic() - self._purged > PURGE_S:
+            self._patiently(self._purge)
+
+    def _look_at_older(self) -> int:
+        self._looked_at = moved.catch_up(self._context, self._looked_at or 0)
+        return 0
+
+    def _purge(self) -> int:
+        allowed = retention.ages(self._context)
+        found = retention.purge(self._context, allowed, is_stopping=self._stopping.is_set)
+        self._purged = time.monotonic()
+        return found.windows
 
     def _patiently(self, work: Callable[[], int]) -> int:
         try:

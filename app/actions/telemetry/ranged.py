@@ -109,6 +109,7 @@ def _needed(windows: Iterable[Window]) -> list[Window]:
             and other.whole
             and other.samples
             and not other.partial
+            and other.purged_at is None
             for other in kept
         )
         if not any(inside):

@@ -13,7 +13,7 @@ STORED_AFTER = timedelta(minutes=2)  # a scrape of 30 s, an exporter of 30 s, a 
 BACK_OFF = (30, 60, 120, 300, 600, 1800, 3600)  # seconds; then once an hour
 GIVE_UP = timedelta(hours=24)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-LOST = "Asked again, its source had no samples of this GPU any more; those it had are kept."
+LOST = "Asked again, its source had no samples of this GPU any more."
 
 
 def done(window: Window, found: Found, now: datetime) -> dict[str, Any]:
@@ -47,9 +47,11 @@ def done(window: Window, found: Found, now: datetime) -> dict[str, Any]:
 
 
 def has_lost(window: Window, found: Found) -> bool:
-    """Tell whether samples are kept of which the source knows nothing any more."""
-    has_some = window.samples > 0 and window.purged_at is None
-    return has_some and window.gpu_uuid not in found.series
+    """Tell whether the source knows nothing any more of what it once gave.
+
+    Then what is kept stays as it is, and what moved; nor do deleted samples count as never there.
+    """
+    return window.samples > 0 and window.gpu_uuid not in found.series
 
 
 def failed(window: Window, failure: SourceError | None, now: datetime) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.actions.alarm_dossier import Dossier
 from app.actions.telemetry.planning import plan
+from app.actions.telemetry.retention import deleted_words
 from app.store import ids, telemetry_kept, telemetry_queue
 from app.store.connection import Connection
 from app.store.telemetry_kept import STATUSES, Kept
@@ -19,6 +20,8 @@ from witness.rules.samples import Part, Series
 
 DRAWN_SUSPECTS = 2
 """Suspects whose curves are drawn; of the others the reading is written."""
+IN_FULL = 4
+"""Suspects of which a page shows the whole reading."""
 PANELS = 12
 NOT_PULLED = "It was not pulled yet."
 EXAMPLE = "A recorded example: its GPUs are invented, so no source is asked for them."
@@ -89,10 +92,17 @@ class Telemetry:
 
 
 def read_telemetry(connection: Connection, dossier: Dossier, *, curves: bool) -> Telemetry:
-    """Read what is kept for an alarm; `curves` asks for samples to draw."""
+    """Read what is kept for an alarm.
+
+    `curves` asks for what a page shows: samples to draw, and whole readings of the first suspects
+    only. Without it every reading is whole.
+    """
     planned = plan(dossier)
     asked = telemetry_queue.of_alarm(connection, dossier.facts.id)
-    readings = telemetry_kept.readings_of_alarms(connection, [dossier.facts.id])
+    first = [ids.derive("gpu", one.uuid) for one in planned.suspects[:IN_FULL]]
+    readings = telemetry_kept.readings_of_alarms(
+        connection, [dossier.facts.id], first if curves else None
+    )
     by_gpu = {one.gpu_id: one for one in readings}
     shown = []
     for place, suspect in enumerate(planned.suspects):
@@ -126,6 +136,10 @@ def show(
     kept = readings.get(own)
     panels = _panels(connection, mine, kept) if drawn else []
     windows = tuple(window for _, window in mine)
+    deleted = max((one.purged_at for one in windows if one.purged_at), default=None)
+    if kept is not None and deleted is not None:
+        notes = (deleted_words(deleted), *kept.reading.get("notes", ()))
+        kept = replace(kept, reading={**kept.reading, "notes": notes})
     return Shown(uuid, kept, windows, tuple(panels[:PANELS]), len(panels))
 
 
