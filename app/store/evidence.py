@@ -40,7 +40,10 @@ def version(connection: Connection, case_id: int, *, lock: bool = False) -> int:
 
 
 def newest(connection: Connection, case_id: int, limit: int) -> tuple[Piece, ...]:
-    """List the newest findings of a case, the newest first."""
+    """List the findings of a case that came in last, the newest first.
+
+    By when they came: one that tells of an older time is news all the same.
+    """
     rows = connection.execute(
         sa.select(
             findings.c.alarm_id,
@@ -53,7 +56,12 @@ def newest(connection: Connection, case_id: int, limit: int) -> tuple[Piece, ...
         .join(alarms, alarms.c.id == findings.c.alarm_id)
         .join(jobs, jobs.c.id == findings.c.job_id)
         .where(findings.c.case_id == case_id)
-        .order_by(findings.c.occurred_at.desc(), findings.c.alarm_id, findings.c.ordinal)
+        .order_by(
+            alarms.c.received_at.desc(),
+            findings.c.occurred_at.desc(),
+            findings.c.alarm_id,
+            findings.c.ordinal,
+        )
         .limit(limit)
     )
     return tuple(Piece(*row) for row in rows)
