@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app.actions.policy import approve_lasts
 from app.actions.propose import keep_proposals
 from app.actions.scoring import gpu_history
 from app.actions.tests_of_case import health_of, of_case
 from app.store import casework_rows as rows
+from app.store import rail_policy
 from app.store.connection import Connection
 from app.store.exposure_reading import (
     DeviceIncident,
@@ -95,7 +97,7 @@ def _judge(
         },
     )
     if case.status == "open":
-        expires_at = now + timedelta(days=policy.proposal_days)
+        expires_at = now + approve_lasts(rail_policy.read(connection), policy.proposal_days)
         keep_proposals(connection, case, said, leading, now, expires_at)
 
 

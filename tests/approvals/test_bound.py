@@ -92,6 +92,8 @@ def test_two_expiries(house: House) -> None:
     house.limit(approve_hours=2)
     again = ask_again(house.context, second.id, ALICE)
     assert again.expires_at == house.time + timedelta(hours=2)
+    house.suspect(2)
+    assert house.waiting()[node_name(2)].expires_at == house.time + timedelta(hours=2)
 
 
 def test_four_eyes_also_by_the_names_of_tokens(house: House) -> None:
