@@ -11,9 +11,9 @@ from markupsafe import Markup
 from app.web.drawings.shapes import Drawing, n
 from app.web.drawings.timeline_marks import put_mark
 
-WIDTH, HEIGHT = 300.0, 112.0
+WIDTH, HEIGHT = 300.0, 106.0
 LEFT, RIGHT, TOP, BASE = 6.0, 294.0, 16.0, 78.0
-JOBS_AT, MARKS_AT, MARK = BASE + 6.0, BASE + 15.0, 0.72
+JOBS_AT, MARKS_AT, MARK = BASE + 5.5, BASE + 13.5, 0.7
 """Below the curves: a bar for each job attempt, then the marks, drawn at this scale."""
 COLUMNS = 144
 """Two pixels a column: of more samples the lowest and the highest of each are drawn."""
@@ -95,7 +95,7 @@ def draw(picture: Picture) -> Markup:
     _curves(drawing, picture, scale)
     _events(drawing, picture, scale)
     drawing.text(LEFT, 9, picture.high, "tiny")
-    drawing.text(LEFT, HEIGHT - 4, picture.low, "tiny")
+    drawing.text(LEFT, HEIGHT - 3, picture.low, "tiny")
     return drawing.finish(picture.key, picture.title, picture.described, fluid=True)
 
 
@@ -116,7 +116,7 @@ def _curves(drawing: Drawing, picture: Picture, scale: _Scale) -> None:
     others = sum(not line.is_suspect for line in picture.lines)
     coarse = next((columns for most, columns in COARSE if others <= most), 36)
     for line in picture.lines:
-        cls = "s-sus w2 f-clear" if line.is_suspect else "s-edge f-clear"
+        cls = "s-sus w15 f-clear" if line.is_suspect else "s-edge f-clear"
         columns, fine = (COLUMNS, 10) if line.is_suspect else (coarse, 2)
         for stretch in line.stretches:
             points = thinned(stretch, picture, columns)

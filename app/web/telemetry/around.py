@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,8 @@ from app.web.telemetry.stamps import Stamp, of_alarm
 from app.web.telemetry.statuses import WORDS
 from witness.rules.cleaning import Clean
 from witness.rules.dcgm_fields import BY_ID, Field
-from witness.rules.observations import Window
+from witness.rules.observations import Missing, Window
+from witness.rules.telemetry import missing_in_words
 
 OBSERVED = 12
 _WHEN = {
@@ -35,6 +37,16 @@ _WHEN = {
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """One observation; `lead` is what is seen at once, `rest` the remainder of its sentences."""
+
+    risen: bool
+    lead: str
+    rest: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
 class Suspected:
     """One suspect GPU as the page shows it."""
 
@@ -43,10 +55,11 @@ class Suspected:
     status: str
     headline: str
     whole: bool
-    observations: tuple[tuple[bool, str, str], ...]
+    observations: tuple[Observed, ...]
     more: int
     looked_at: tuple[str, ...]
-    missing: tuple[tuple[str, tuple[str, ...]], ...]
+    missing: tuple[str, ...]
+    missing_fields: int
     notes: tuple[str, ...]
     drawn: tuple[Drawn, ...]
     undrawn: int
@@ -56,7 +69,7 @@ class Suspected:
     drawn_to: datetime
     suspect_from: datetime
     alarm_at: datetime
-    purged_at: datetime | None
+    purged: str | None
     grafana: Link | None
 
     @property
@@ -135,11 +148,10 @@ def _suspect(
     )
     kept = shown.kept
     reading: dict[str, Any] = dict(kept.reading) if kept else {}
-    observed = [
-        (bool(one["risen"]), str(one["text"]), _WHEN[str(one["when"])])
-        for one in reading.get("observations", ())
-    ]
+    observed = [_observed(one) for one in reading.get("observations", ())]
     status = kept.status if kept else "not_collected"
+    notes = [str(one) for one in reading.get("notes", ())]
+    purged = next((one for one in notes if "by retention" in one), None)
     return Suspected(
         uuid=shown.uuid,
         word=WORDS[status],
@@ -149,8 +161,9 @@ def _suspect(
         observations=tuple(observed[:OBSERVED]),
         more=max(len(observed) - OBSERVED, 0),
         looked_at=tuple(BY_ID[one].title for one in reading.get("looked_at", ())),
-        missing=_missing(reading.get("missing", ())),
-        notes=tuple(str(one) for one in reading.get("notes", ())),
+        missing=missing_in_words([Missing(**one) for one in reading.get("missing", ())]),
+        missing_fields=len(reading.get("missing", ())),
+        notes=tuple(one for one in notes if one != purged),
         drawn=tuple(
             _drawn(one, times, span, f"t{place}-{n}") for n, one in enumerate(shown.panels)
         ),
@@ -161,20 +174,16 @@ def _suspect(
         drawn_to=_moment(times.end),
         suspect_from=_moment(times.suspect_from),
         alarm_at=_moment(times.alarm),
-        purged_at=max((one.purged_at for one in shown.windows if one.purged_at), default=None),
+        purged=purged,
         grafana=grafana,
     )
 
 
-def _missing(missing: Sequence[dict[str, Any]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Group missing fields by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for one in missing:
-        by_reason.setdefault(str(one["text"]), []).append(BY_ID[one["field_id"]].title)
-    merged: dict[str, list[str]] = {}
-    for text, titles in by_reason.items():
-        merged.setdefault(text, []).extend(titles)
-    return tuple((text, tuple(titles)) for text, titles in merged.items())
+def _observed(one: Mapping[str, Any]) -> Observed:
+    text = str(one["text"])
+    cut = re.search(r"[,.:] ", text)
+    end = cut.start() if cut else len(text)
+    return Observed(bool(one["risen"]), text[:end], text[end:], _WHEN[str(one["when"])])
 
 
 def _drawn(panel: Panel, times: Window, span: Span, key: str) -> Drawn:

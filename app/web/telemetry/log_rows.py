@@ -49,7 +49,7 @@ _STATES = {
     "given_up": "given up",
     "no_way": "not connected",
 }
-_KINDS = {"log": "the health agent’s log", "node": "the Kubernetes node"}
+_KINDS = {"log": "The health agent’s log", "node": "The Kubernetes node"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,8 @@ def _why(one: Entry, mine: bool, suspect_from: float | None) -> str:
         return _WEIGHT[one.evidence]
     if one.gpu_uuid is not None and not mine:
         return "It is of a GPU that is not in doubt here."
+    if one.at is None and one.evidence == "context" and one.source != "Xid metric":
+        return "It says nothing of the hardware."
     if one.at is None:
         return "No time is given: it may be much older."
     said = _OF_CLASS.get(one.xid_class or "")

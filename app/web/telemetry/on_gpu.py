@@ -27,6 +27,7 @@ from app.web.telemetry.ranges import Ranges, around, ranges_of
 from app.web.telemetry.stamps import Stamp
 from app.web.telemetry.statuses import WORDS
 from app.web.timeline.asked import stamp
+from witness.rules.amounts import amount
 from witness.rules.cleaning import Clean
 from witness.rules.counting import counted
 from witness.rules.dcgm_fields import Field
@@ -90,8 +91,8 @@ class OnGpu:
     stamp: Stamp
 
     def amount(self, value: float, field: Field | None) -> str:
-        """Write how much a field moved."""
-        return number(value, field.unit if field else "")
+        """Write how much a field moved, in the units that it may be counted in."""
+        return number(value, "") if field is None else amount(field, value)
 
 
 def stamp_of(connection: Connection, gpu: Gpu, span: Range) -> Stamp:
