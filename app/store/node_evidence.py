@@ -23,6 +23,7 @@ Kind = Literal["log", "node"]
 KINDS: tuple[Kind, ...] = ("node", "log")
 """The node first: its labels say which group's log to look in."""
 OPEN = ("queued", "claimed")
+ENDED_EMPTY = ("gone", "refused", "given_up")
 NO_WAY = "no_way"
 """Nothing is configured to collect it with, or the machine is not known well enough."""
 
@@ -159,6 +160,18 @@ def ask_again_in(
     where = _TABLE.c.state == NO_WAY, _TABLE.c.kind == kind, _TABLE.c.cluster.in_(clusters)
     done = connection.execute(
         _TABLE.update().where(*where).values(state="queued", next_at=now, asked_at=now, tries=0)
+    )
+    return done.rowcount
+
+
+def ask_again(connection: Connection, alarm_id: int, now: datetime) -> int:
+    """Queue once more what came to nothing for an alarm; give how much."""
+    wants = node_evidence_wants
+    mine = sa.select(wants.c.evidence_id).where(wants.c.alarm_id == alarm_id)
+    done = connection.execute(
+        _TABLE.update()
+        .where(_TABLE.c.id.in_(mine), _TABLE.c.state.in_(ENDED_EMPTY))
+        .values(state="queued", next_at=now, asked_at=now, tries=0)
     )
     return done.rowcount
 

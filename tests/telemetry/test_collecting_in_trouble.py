@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.actions.telemetry import collecting, pulling
+from app.actions.telemetry import collecting, on_demand, pulling
 from app.store import ids, node_evidence
 from tests.pages_alarm import documents as d
 from tests.telemetry import nodes
@@ -102,6 +102,12 @@ def test_after_a_day_nobody_is_asked_any_more(house: House) -> None:
     asked = len(log.asked)
     assert house.collect(service, 24 * HOUR) == 0
     assert len(log.asked) == asked
+    cluster.clear_faults()
+    log.failures = []
+    assert on_demand.ask_alarm_again(service.context, ids.read(alarm), "ann") == 2
+    assert house.collect(service) == 2
+    assert states(service, alarm) == {"node": ("done", None), "log": ("done", None)}
+    assert on_demand.ask_alarm_again(service.context, ids.read(alarm), "ann") == 0
 
 
 def test_a_worker_that_ends_leaves_its_work_to_another(house: House) -> None:

@@ -10,7 +10,14 @@ from app.actions.telemetry.planning import GRID
 from app.context import Context
 from app.errors import Problem, not_found
 from app.filters import bad, instant
-from app.store import audit, ids, telemetry_asked, telemetry_queue, telemetry_unread
+from app.store import (
+    audit,
+    ids,
+    node_evidence,
+    telemetry_asked,
+    telemetry_queue,
+    telemetry_unread,
+)
 from app.store.connection import Connection
 from app.store.device_reading import Gpu, Node, gpu_by_id, gpus_in, machines_of
 from app.store.telemetry_queue import A_PERSON, ENDED_EMPTY, Want
@@ -117,25 +124,29 @@ def ask_gpu_again(context: Context, gpu_id: int, span: Range, actor: str) -> int
 
 
 def ask_alarm_again(context: Context, alarm_id: int, actor: str) -> int:
-    """Queue once more what came to nothing of an alarm's windows."""
+    """Queue once more what came to nothing of an alarm's windows and about its machines."""
     with context.store.reading() as connection:
         known = telemetry_asked.times_of(connection, [alarm_id])
         found = telemetry_queue.of_alarm(connection, alarm_id)
     if not known:
         raise not_found("no alarm with this id")
     empty = list({one.id for _, _, one in found if one.state in ENDED_EMPTY})
-    return _again(context, empty, actor, f"around alarm {ids.show(alarm_id)}")
+    return _again(context, empty, actor, f"around alarm {ids.show(alarm_id)}", alarm_id)
 
 
-def _again(context: Context, window_ids: list[int], actor: str, of_what: str) -> int:
-    if not window_ids:
+def _again(
+    context: Context, window_ids: list[int], actor: str, of_what: str, alarm_id: int | None = None
+) -> int:
+    if not window_ids and alarm_id is None:
         return 0
     now = context.now()
 
     def write(connection: Connection) -> int:
-        count = telemetry_queue.ask_again(connection, window_ids, now)
+        count = telemetry_queue.ask_again(connection, window_ids, now) if window_ids else 0
+        if alarm_id is not None:
+            count += node_evidence.ask_again(connection, alarm_id, now)
         if count:
-            words = f"Asked again for the telemetry {of_what}: {count} windows had come to nothing."
+            words = f"Asked again for the telemetry {of_what}: {count} of it had come to nothing."
             audit.append(connection, actor, "telemetry_asked_again", words, at=now)
         return count
 
