@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import ids
+from app.store.columns import micros
 from app.store.intake.upsert import insert_new
 from app.store.tables import machine_links
 
@@ -71,7 +72,7 @@ def keep(
         "old_node": seen.old_node,
         "new_node": seen.new_node,
         "how": seen.how,
-        "seen_at": at,
+        "seen_at": micros(at),
         "proposal_id": proposal_id,
     }
     insert_new(connection, machine_links, [row])

@@ -6,6 +6,7 @@ else sets is an order to it, where node recovery is automatic.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,7 @@ class Platform:
                     kept.pop(key, None)
                 else:
                     kept[key] = text
+            obj["status"]["nodeInfo"] = boot(node)
             if ready is not None:
                 for condition in obj["status"]["conditions"]:
                     if condition["type"] == "Ready":
@@ -135,6 +137,12 @@ def node_name(node: Node) -> str:
     return f"hyperpod-{node.instance_id}"
 
 
+def boot(node: Node) -> Json:
+    """Give what changes with every start of a machine's kernel."""
+    name = f"{node.instance_id} {node.bootings}"
+    return {"bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, name))}
+
+
 def node_object(sagemaker: SagemakerDouble, node: Node) -> Json:
     """Write the Node object of a machine that has just joined."""
     cluster = sagemaker.cluster
@@ -163,6 +171,7 @@ def node_object(sagemaker: SagemakerDouble, node: Node) -> Json:
             "conditions": [{"type": "Ready", "status": "True"}],
             "capacity": {"nvidia.com/gpu": str(GPUS)},
             "allocatable": {"nvidia.com/gpu": str(GPUS)},
+            "nodeInfo": boot(node),
         },
     }
 
