@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from app.actions import rails
+from app.actions import fleets, rails
 from app.actions.previewing import about_node
 from app.actions.previewing import losses as losing
 from app.actions.previewing import spare as sparing
@@ -30,6 +31,7 @@ from app.store import (
     held_nodes,
     node_checkpoints,
     proposals,
+    rail_policy,
 )
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
@@ -77,6 +79,7 @@ class _Known:
     kept: Kept
     going: Going | None
     held: int
+    fleet_hours: float
 
 
 def preview(context: Context, proposal: Proposal) -> Preview:
@@ -86,6 +89,9 @@ def preview(context: Context, proposal: Proposal) -> Preview:
     live, machine = _read(context, proposal, known)
     platform = about_platform(live, machine, proposal)
     spare = _spare(context, proposal, live)
+    if proposal.destroys:
+        # The approval asks for the same; a cluster that nobody has read yet would have no button.
+        fleets.make_sure(context, proposal.cluster, timedelta(hours=known.fleet_hours))
     with context.store.reading() as connection:
         rail = rails.in_the_way(connection, proposal, context.now())
         limits = _limits(context, connection, proposal)
@@ -166,7 +172,11 @@ def _known(connection: Connection, proposal: Proposal) -> _Known:
         step=step,
     )
     return _Known(
-        case, kept, going_on(connection, case) if case else None, held_nodes.count(connection)
+        case=case,
+        kept=kept,
+        going=going_on(connection, case) if case else None,
+        held=held_nodes.count(connection),
+        fleet_hours=rail_policy.read(connection).fleet_hours,
     )
 
 

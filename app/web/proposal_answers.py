@@ -57,6 +57,8 @@ def _ends(shown: Preview) -> Answer:
     value = counted(shown.live.victims or 0, "pod")
     if others:
         value += f", {others} of other teams"
+    if shown.proposal.action == "deep_health_check":
+        value = f"If it fails: {value}"
     named = {"own": "the alarmed job’s", "namespace": "its namespace", "system": "system"}
     notes = [
         f"{one.namespace}: {len(one.victims)}, {named.get(one.whose, 'another team’s')}"
@@ -75,11 +77,11 @@ def _lost(shown: Preview) -> Answer:
     value = {
         "replace": "The machine’s volumes",
         "reboot": "What is in memory",
-        "deep_health_check": "Nothing, unless it fails",
+        "deep_health_check": "If it fails: the machine’s volumes",
     }.get(shown.proposal.action, "What is on the machine")
     local = [one for one in certain if "checkpoint" in one.words and "disks" in one.words]
     notes = [f"{counted(len(certain), 'thing')} listed below"]
-    if local:
+    if local and shown.proposal.action == "replace":
         value += " and checkpoints"
     if unsure:
         notes.append(f"{unsure} more not known")
@@ -105,16 +107,20 @@ def _goes_on(shown: Preview) -> Answer:
     if going is None or not going.choices:
         return Answer(question, None, (going.reason,) if going and going.reason else ())
     best = going.choices[0]
-    lost = best.choice
-    cost = "" if lost.lost_gpu_hours is None else f", {words.number(lost.lost_gpu_hours)} GPU-hours"
-    notes = [f"{counted(lost.lost_steps, 'step')} back{cost}"]
+    lost: tuple[str, ...] = ()
+    lasting = going.shared or next((one for one in going.choices if one.place == "shared"), None)
+    if shown.proposal.destroys and best.place == "local" and lasting is not None:
+        lost = (f"step {best.choice.step:,} lies on nodes’ own disks",)
+        best = lasting
+    cost = ""
+    if best.choice.lost_gpu_hours is not None:
+        cost = f", {words.number(best.choice.lost_gpu_hours)} GPU-hours"
+    notes = [f"{counted(best.choice.lost_steps, 'step')} back{cost}", *lost]
     if best.place == "local":
-        notes.append("saved on a machine’s own disks")
+        notes.append("saved on nodes’ own disks only")
     elif best.place == "not known":
         notes.append("whether it outlives the node is not known")
-    if len(going.choices) > 1:
-        notes.append(f"{counted(len(going.choices), 'choice')} below")
-    return Answer(question, f"Step {lost.step:,}", tuple(notes))
+    return Answer(question, f"Step {best.choice.step:,}", tuple(notes))
 
 
 def _hour(shown: Preview) -> Answer:
@@ -139,21 +145,23 @@ def rows(going: Going | None, now_s: float) -> tuple[Row, ...]:
     """List the choices of where to go on from, those that can be offered first."""
     if going is None:
         return ()
+    kinds = [(CHOICE_WORDS.get(one.choice.choice, one.choice.choice), one) for one in going.choices]
+    if going.shared is not None:
+        kinds.append(("before the window, on shared storage", going.shared))
+        kinds.sort(key=lambda one: -one[1].choice.step)
     offered = [
         Row(
-            CHOICE_WORDS.get(one.choice.choice, one.choice.choice),
+            kind,
             one.choice.step,
             one.choice.uri,
             None if one.saved_at is None else now_s - one.saved_at.timestamp(),
-            {"local": "a machine’s own disks", "shared": "shared storage"}.get(
-                one.place, "not known"
-            ),
+            one.place,
             one.choice.lost_steps,
             one.choice.lost_gpu_hours,
             f"{one.choice.why} {one.choice.tags}",
             one.choice.caution,
         )
-        for one in going.choices
+        for kind, one in kinds
     ]
     missing = [
         Row(CHOICE_WORDS.get(kind, kind), None, None, None, "", None, None, why, None)

@@ -113,7 +113,7 @@ def _deep_check(proposal: Proposal) -> tuple[str, ...]:
         "A machine that fails may be restarted or replaced by the platform without asking again: "
         "approving the test approves that as well.",
         "The node takes no work meanwhile: 45 to 135 minutes for a long test, and one request at a "
-        "time in a cluster. A busy node may be left out.",
+        "time in a cluster. A busy node may be left out. GPU telemetry has a gap meanwhile.",
         "A passed test clears nothing: it finds a part of defective GPUs only.",
     )
 

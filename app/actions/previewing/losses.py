@@ -86,13 +86,7 @@ def _machine(proposal: Proposal) -> list[Loss]:
     way = proposal.parameters.get("way")
     if way in ("gke_label", "gke_host"):
         return [Loss("Local SSDs of the host, and everything that its pods keep on it.")]
-    whole = "The root and secondary volumes of the machine, local NVMe disks included"
-    if proposal.action == "deep_health_check":
-        return [
-            Loss(f"{whole}: if it fails and the platform replaces it.", False),
-            Loss("GPU telemetry while the test runs: it needs the GPUs for itself."),
-        ]
-    return [Loss(f"{whole}.")]
+    return [Loss("The root and secondary volumes of the machine, local NVMe disks included.")]
 
 
 def _pods(live: Live) -> list[Loss]:

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from app.actions import preview, undo, verify
 from app.actions.decide import Choice, Decider, decide
 from app.actions.executor import executor_of
-from app.actions.previewing import looking_again
 from app.actions.previewing.happening import way_of
+from app.actions.previewing.looking_again import Looked, look_again
 from app.actions.previewing.seen import LONGEST
 from app.actions.reaching import port_of
 from app.context import context_of
@@ -93,6 +93,8 @@ class Approval(BaseModel):
     evidence_version: int = Field(ge=0, le=2**31 - 1)
     reason: str = Field("", max_length=2_000)
     node_uid: str = Field("", max_length=2_000)
+    policy: str = Field("", max_length=200)
+    table_version: str = Field("", max_length=200)
     node: str = Field("", max_length=2_000)  # typed
     words: str = Field("", max_length=2_000)  # typed, where other teams' pods end
     seen: str = Field("", max_length=LONGEST)
@@ -106,15 +108,15 @@ def approve(
     context = context_of(request)
     about = _subject(request, proposal_id)
     here = f"/proposals/{proposal_id}"
+    looked = Looked()
     if about.proposal.status == "proposed":
-        held = looking_again.in_the_way(
-            context, about.proposal, asked.seen, asked.node, asked.words
-        )
-        if held is not None:
-            return done(request, here, held)
+        looked = look_again(context, about.proposal, asked.seen, asked.node, asked.words)
+    if looked.refused is not None:
+        return done(request, here, looked.refused)
     choice = Choice(
-        "approved", asked.evidence_version, asked.reason.strip(), asked.node_uid or None
-    )
+        "approved", asked.evidence_version, asked.reason.strip(), asked.node_uid or None,
+        asked.policy or None, asked.table_version or None, looked.lineage,
+    )  # fmt: skip
     try:
         decided = decide(context, about.proposal.id, decider(person), choice)
     except Problem as problem:
