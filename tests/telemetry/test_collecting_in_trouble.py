@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from app.actions.telemetry import collecting, on_demand, pulling
+from app.actions.telemetry.collector import Collector
 from app.store import ids, node_evidence
+from tests.actions.service import until
 from tests.pages_alarm import documents as d
 from tests.telemetry import nodes
 from tests.telemetry.conftest import post_job
 from tests.telemetry.house import GROUP, HOUR, STREAM, House, in_ms, reading_of, states
+
+START = Collector.start
+"""The fixture lets no thread begin by itself."""
 
 
 def test_nothing_configured_is_not_collected_and_said(house: House) -> None:
@@ -147,3 +152,21 @@ def test_what_is_kept_is_read_also_where_the_process_ended_before_it(
     service.context.store.write(lambda c: node_evidence.let_be_read(c, [ids.read(alarm)]))
     assert pulling.read_unread(service.context) == 1
     assert pulling.read_unread(service.context) == 0
+
+
+def test_the_threads_collect_by_themselves_and_end(house: House) -> None:
+    house.has_cluster(nodes.node(conditions=[nodes.fault()]))
+    log = house.has_log()
+    log.put(GROUP, STREAM, (in_ms(-30), nodes.agent_line()))
+    house.now += HOUR
+    service = house.serve()
+    alarm = post_job(service)
+    nodes.want(service, alarm)
+    collector = service.app.state.collector
+    START(collector)
+    until(lambda: reading_of(service, alarm).status == "risen", "the evidence is read", 30)
+    until(lambda: states(service, alarm)["log"][0] == "done", "the log is read", 30)
+    collector.stop()
+    assert not any(one.is_alive() for one in collector._threads)
+    for one in service.context.node_logs.values():
+        one.close()
