@@ -89,7 +89,7 @@ def test_ten_thousand_requests(app: FastAPI) -> None:
             kind = answer.headers.get("content-type", "")
             hold(answer.status_code, answer.text, kind, (method, address, body))
             statuses[answer.status_code] += 1
-    assert statuses[201] > 200, statuses
+    assert statuses[201] > 100, statuses
     assert statuses[422] > 1_000, statuses
 
 

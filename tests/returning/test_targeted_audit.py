@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from app.actions import looking, probation, undo
 from app.actions.decide import Decider
-from app.store import proposals
+from app.store import proposals, targeted_audits
 from app.store.ids import read
 from app.store.proposals import Proposal
 from tests.actions.fleet import LAST_GPU_OF_SUSPECT, SUSPECT, alarm, envelope, rank_map, transient
-from tests.actions.service import BEARER, Service, until
+from tests.actions.service import ADMIN_TOKEN, BEARER, Service, until
 from tests.doubles.kubernetes.double import KubernetesDouble
+from witness.report import Reporter
+from witness.wire import Envelope
 
 INSTANCE = SUSPECT.removeprefix("hyperpod-")
 
@@ -179,3 +182,23 @@ def test_a_wrong_question_is_refused_by_name(make_service: Callable[..., Service
     wrong = {**rank_map(), "audit_requests": "all"}
     refused = httpx2.post(f"{service.url}/api/v1/rank-maps", json=wrong, headers=BEARER)
     assert (refused.status_code, refused.json()["error"]["field"]) == (422, "audit_requests")
+
+
+def test_the_reporter_of_a_job_hears_of_it_and_says_that_it_takes_it(
+    make_service: Callable[..., Service], tmp_path: Path
+) -> None:
+    service = make_service()
+    begun(service)
+    started = {**rank_map(), "attempt": 2}
+    said = Envelope("alpine", "research", "llama-953m", 2)
+    reporter = Reporter(said, url=service.url, token=ADMIN_TOKEN, spool=tmp_path / "spool")
+    (request,) = reporter.audit_requests(started["ranks"])
+    assert (request.audit_every, request.passes) == (10, 20)
+    assert reporter.audit_requests(started["ranks"][:8]) == (), "another machine"
+    reporter.takes_audits([request.id])
+    reporter.rank_map(started["ranks"], 32, 8, 8)
+    reporter.close(20)
+    with service.context.store.reading() as connection:
+        now = service.context.now()
+        (audit,) = targeted_audits.asked_of(connection, "alpine", "research", "llama-953m", now)
+    assert (audit.state, audit.taken_by["attempt"]) == ("taken", 2)

@@ -156,7 +156,7 @@ def test_the_rank_map_names_the_models_gpu_and_not_the_current_one(
         return rows("a")
 
     monkeypatch.setattr(start, "rank_map", map_of)
-    monkeypatch.setattr(start, "_agree_on_the_attempt", lambda *_: None)
+    monkeypatch.setattr(start, "_agree", lambda *_: [])
     monkeypatch.setattr(start, "advise", lambda *_: None)
     start.begin(Schedule(audit_every=0), Announcer(None), None, True, torch.device("cuda", 3))
     assert seen == [torch.device("cuda", 3)]

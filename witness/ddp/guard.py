@@ -76,10 +76,13 @@ class Guard:
             raise ValueError("audits need rebuild_batch: give it, or Schedule(audit_every=0)")
         if group is None and model.process_group is not dist.group.WORLD:
             group = model.process_group
-        self.schedule, self.group, self.optimizer = schedule, group, optimizer
+        self.group, self.optimizer = group, optimizer
         self._announcer = Announcer(reporter)
         device = next(model.parameters()).device
-        self.rank_map = start.begin(schedule, self._announcer, group, independent_nodes, device)
+        self.rank_map, schedule = start.begin(
+            schedule, self._announcer, group, independent_nodes, device, start_step
+        )
+        self.schedule = schedule
         self.gradients = LocalGradients.attach(model, group)
         self._update = Update(optimizer, self.gradients.params, schedule.max_grad_norm, scaler)
         self.work = Work(

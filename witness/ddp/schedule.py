@@ -1,6 +1,8 @@
 """On which steps does which check run, and at which peer offset?"""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from math import gcd
 
 from witness.rules.topology import ring_length
@@ -19,7 +21,8 @@ class Schedule:
     `peer_offset` is the number of ranks a node (its GPUs): the target of a replay then sits one
     node further along than its replayer. `rotate` lets later audits use multiples of it where the
     nodes suffice, so that two faulty GPUs cannot hide behind each other for long.
-    `max_grad_norm` None does not clip.
+    `max_grad_norm` None does not clip. `closer_every` and `closer_until` are what `closer` sets:
+    up to that step audits come at least that often.
     """
 
     audit_every: int = 100
@@ -30,6 +33,8 @@ class Schedule:
     check_on_checkpoint: bool = True
     rotate: bool = True
     max_grad_norm: float | None = 1.0
+    closer_every: int = 0
+    closer_until: int = -1
 
     def __post_init__(self) -> None:
         """Refuse intervals that mean nothing."""
@@ -41,7 +46,22 @@ class Schedule:
 
     def is_audit(self, step: int) -> bool:
         """Tell whether the ring replay runs on this step."""
-        return _due(step, self.audit_every)
+        return _due(step, self.audit_every) or self._is_closer(step)
+
+    def closer(self, every: int, passes: int, start_step: int) -> Schedule:
+        """Audit at least every so many steps until that many audits were made, then as before.
+
+        A pure function of its arguments, so that ranks which are told the same audit on the same
+        steps. One audit more than asked, since step 0 may not be trained. Nothing changes where
+        audits are off, or come as often already.
+        """
+        if not self.audit_every or not 0 < every < self.audit_every or passes < 1:
+            return self
+        first = -(-start_step // every) * every
+        return replace(self, closer_every=every, closer_until=first + every * passes)
+
+    def _is_closer(self, step: int) -> bool:
+        return step <= self.closer_until and _due(step, self.closer_every)
 
     def is_checkpoint(self, step: int) -> bool:
         """Tell whether a checkpoint is saved after this step."""
@@ -65,7 +85,8 @@ class Schedule:
         turns = [m for m in self._multiples(world_size) if nodes // gcd(m, nodes) >= LONG_RING]
         if not turns:
             return self.peer_offset
-        return self.peer_offset * turns[step // self.audit_every % min(len(turns), MOST_TURNS)]
+        every = self.closer_every if self._is_closer(step) else self.audit_every
+        return self.peer_offset * turns[step // every % min(len(turns), MOST_TURNS)]
 
     def offsets(self, world_size: int) -> tuple[int, ...]:
         """List every multiple of `peer_offset` that compares with peers of its own, itself first.

@@ -19,6 +19,8 @@ from witness.rules.topology import NODES_NEEDED
 _log = logging.getLogger(__name__)
 
 Rows = list[dict[str, Any]]
+Asked = list[tuple[str, int, int]]
+"""Targeted audits: id, steps between two audits, audits that have to pass."""
 
 
 def begin(
@@ -27,16 +29,18 @@ def begin(
     group: dist.ProcessGroup | None,
     independent_nodes: bool,
     device: torch.device | None = None,
-) -> Rows:
+    start_step: int = 0,
+) -> tuple[Rows, Schedule]:
     """Collect and report the rank map, log what the schedule gives away, check the placement.
 
     `device` is the model's, None the current one. Every rank must call it; gives the rows of the
-    group's ranks. Raises `PlacementError` on every rank alike where an audit's replayer, target and
-    third share a node, unless audits are off or `independent_nodes` is False.
+    group's ranks, and the schedule, closer where the service asked for that. Raises
+    `PlacementError` on every rank alike where an audit's replayer, target and third share a node,
+    unless audits are off or `independent_nodes` is False.
     """
     rows = rank_map(group, device)
     size = len(rows)
-    _agree_on_the_attempt(announcer, group)
+    asked = _agree(announcer, group, rows if schedule.audit_every else [])
     per_node = os.environ.get("LOCAL_WORLD_SIZE", "")
     announcer.tell(
         "rank_map",
@@ -48,7 +52,7 @@ def begin(
     advise([f"schedule: {sentence}" for sentence in schedule.advice()], group)
     if schedule.audit_every and independent_nodes:
         _check(rows, schedule, group)
-    return rows
+    return rows, _closer(schedule, asked, start_step, group)
 
 
 def advise(sentences: Iterable[str], group: dist.ProcessGroup | None) -> None:
@@ -58,12 +62,45 @@ def advise(sentences: Iterable[str], group: dist.ProcessGroup | None) -> None:
             _log.warning("%s", sentence)
 
 
-def _agree_on_the_attempt(announcer: Announcer, group: dist.ProcessGroup | None) -> None:
-    """Let every rank report under rank 0's count of starts: nodes may have counted differently."""
-    told: list[Any] = [announcer.tell("identity")]
+def _agree(announcer: Announcer, group: dist.ProcessGroup | None, rows: Rows) -> Asked:
+    """Let every rank report under rank 0's count of starts, and audit on the same steps.
+
+    Nodes may have counted differently. Only the group's first rank asks the service, and what it
+    heard is everybody's: ranks that audit on different steps would wait for each other for ever.
+    """
+    told: list[Any] = [None, []]
+    if dist.get_rank(group) == 0:
+        told = [announcer.tell("identity"), _ask(announcer, rows)]
     dist.broadcast_object_list(told, src=global_rank(0, group), group=group)
-    if told[0] is not None:
-        announcer.tell("adopt", *told[0])
+    identity, asked = told
+    if identity is not None:
+        announcer.tell("adopt", *identity)
+    if asked:
+        announcer.tell("takes_audits", [one[0] for one in asked])
+    found: Asked = asked
+    return found
+
+
+def _ask(announcer: Announcer, rows: Rows) -> Asked:
+    """Ask which machines to audit closely; nothing where audits are off or nobody answers."""
+    found = announcer.tell("audit_requests", rows) if rows else None
+    try:
+        return [(str(one.id), int(one.audit_every), int(one.passes)) for one in found or ()]
+    except (AttributeError, TypeError, ValueError):
+        return []  # a reporter of another make
+
+
+def _closer(
+    schedule: Schedule, asked: Asked, start_step: int, group: dist.ProcessGroup | None
+) -> Schedule:
+    """Audit as closely as the closest of the requests, for as long as the longest."""
+    if not asked:
+        return schedule
+    every, passes = min(one[1] for one in asked), max(one[2] for one in asked)
+    closer = schedule.closer(every, passes, start_step)
+    if dist.get_rank(group) == 0:
+        _log.info("audits every %d steps for %d audits: a machine is watched", every, passes)
+    return closer
 
 
 def _check(rows: Rows, schedule: Schedule, group: dist.ProcessGroup | None) -> None:

@@ -39,6 +39,7 @@ class Options:
     load_wait_s: float = 5.0
     hold_directory: Path | None = None  # where the checkpoints lie
     sinks: tuple[Sink, ...] = ()
+    closer_audits: bool = True  # whether the service is asked what to audit closely
 
 
 class Delivery:

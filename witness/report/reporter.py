@@ -23,6 +23,8 @@ from typing import Any, Self
 from witness import wire
 from witness.report import ending, settings
 from witness.report.announcing import Announcer
+from witness.report.audit_requests import TIMEOUT_S as AUDITS_TIMEOUT_S
+from witness.report.audit_requests import AuditRequest, ask_audit_requests
 from witness.report.beats import Beat, Beats
 from witness.report.delivery import Delivery, Options
 from witness.report.entries import Entry
@@ -69,6 +71,7 @@ class Reporter:
         self._announcer = Announcer(self._options.hold_directory, self._options.sinks, self.health)
         self._ranks_here = settings.ranks_here(rank, local_rank, os.environ)
         self._used = False
+        self._audits: tuple[str, ...] = ()
         ending.watch(self)
         if target is not None and local_rank == 0:
             self._begin()
@@ -117,7 +120,8 @@ class Reporter:
         if self.rank != 0:
             return
         taken = [dict(row) for row in rows]
-        said = wire.rank_map(self.envelope, (), world_size, gpus_per_node, peer_offset)
+        layout = world_size, gpus_per_node, peer_offset
+        said = wire.rank_map(self.envelope, (), *layout, self._audits)
         self._say("rank_map", lambda: {**said, "ranks": taken})
 
     def passed(
@@ -204,12 +208,7 @@ class Reporter:
             said = wire.elastic_event(self.envelope, event, **fields)
             self._say("elastic_event", lambda: said)
 
-    @never_raises()
-    def elastic_event(self, event: str, /, **fields: Any) -> None:
-        """Report one event of an elastic job on rank 0, with the fields that belong to it."""
-        if self.rank == 0:
-            said = wire.elastic_event(self.envelope, event, **fields)
-            self._say("elastic_event", lambda: said)
+    elastic_event = elastic
 
     @never_raises()
     def close(self, timeout_s: float = 2.0) -> None:
@@ -230,6 +229,26 @@ class Reporter:
         """Ask the service up to which step this job may resume, within a time, on one rank."""
         url, token, ca_file = self._url, self._token, self._options.ca_file
         return ask_resume_floor(url, token, self.envelope, timeout_s, ca_file)
+
+    @never_raises(())
+    def audit_requests(
+        self, rows: Iterable[Mapping[str, Any]], timeout_s: float = AUDITS_TIMEOUT_S
+    ) -> tuple[AuditRequest, ...]:
+        """Ask the service once which machines of a rank map to audit closely, on rank 0.
+
+        Nothing where it does not answer in time, or where `WITNESS_CLOSER_AUDITS` is `off`.
+        """
+        if self.rank != 0 or not self._options.closer_audits:
+            return ()
+        url, token, ca_file = self._url, self._token, self._options.ca_file
+        found = ask_audit_requests(url, token, self.envelope, timeout_s, ca_file)
+        known = list(rows)
+        return tuple(one for one in found if one.concerns(known))
+
+    @never_raises()
+    def takes_audits(self, ids: Iterable[str]) -> None:
+        """Say from now on which targeted audits this start makes."""
+        self._audits = tuple(ids)
 
     @never_raises({})
     def status(self) -> dict[str, Any]:
@@ -263,12 +282,12 @@ class Reporter:
 
     def _flush(self, older_than_s: float = 0.0) -> None:
         for beat in self._beats.take(older_than_s):
-            said = _passes(self.envelope, beat)
+            said = _passes(self.envelope, beat, self._audits if beat.check == "ring" else ())
             self._say("passes", lambda said=said: said)  # type: ignore[misc]
 
 
-def _passes(envelope: Envelope, beat: Beat) -> dict[str, Any]:
-    return wire.passes(
+def _passes(envelope: Envelope, beat: Beat, audits: Sequence[str]) -> dict[str, Any]:
+    said = wire.passes(
         envelope,
         beat.check,
         (beat.first_step, beat.last_step),
@@ -278,3 +297,4 @@ def _passes(envelope: Envelope, beat: Beat) -> dict[str, Any]:
         peer_offset=beat.peer_offset,
         step_time_s=beat.step_time_s,
     )
+    return {**said, "audit_requests": list(audits)} if audits else said

@@ -39,6 +39,7 @@ def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, Any]
             ca_file=_text(given, "WITNESS_CA_FILE"),
             hold_directory=None if holding is None else Path(holding),
             sinks=_sinks(given),
+            closer_audits=_text(given, "WITNESS_CLOSER_AUDITS") not in ("off", "0", "no"),
         ),
     }
 

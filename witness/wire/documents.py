@@ -31,14 +31,19 @@ def rank_map(
     world_size: int,
     gpus_per_node: int | None = None,
     peer_offset: int | None = None,
+    audit_requests: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Say where each rank runs: rows of `rank`, `node`, `instance_id`, `gpu_uuid` and more."""
+    """Say where each rank runs: rows of `rank`, `node`, `instance_id`, `gpu_uuid` and more.
+
+    `audit_requests` are the ids of the targeted audits that this start of the job makes.
+    """
     said = envelope.as_document("rank_map")
     given = {
         "world_size": int(world_size),
         "gpus_per_node": gpus_per_node,
         "peer_offset": peer_offset,
         "ranks": plain(list(rows)),
+        "audit_requests": list(audit_requests) or None,
     }
     return {**said, **_given(given)}
 
