@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -76,6 +77,18 @@ def test_a_fault_that_is_over_does_not_count() -> None:
     (one,) = further_observations(WINDOW, faults, ["0000:1b:00"])
     assert (one.risen, one.evidence) == (False, "context")
     assert one.text.startswith("The node's log says NvidiaErrorReboot XidHardwareFailure is over.")
+
+
+@pytest.mark.parametrize("seconds", [-90 * DAY, -HOUR - 1, 601, 5 * HOUR])
+def test_what_is_outside_of_the_window_does_not_count(seconds: float) -> None:
+    written = line(ts=moment(seconds))
+    faults = faults_in(Record("log", written, ALARM + seconds))
+    (one,) = fault_observations(WINDOW, faults, ["0000:1b:00"])
+    assert (one.risen, one.evidence) == (False, "hardware")
+
+
+def moment(seconds: float) -> str:
+    return datetime.fromtimestamp(ALARM + seconds, UTC).isoformat()
 
 
 def test_equal_lines_are_gathered_but_not_over_the_begin_of_the_window() -> None:

@@ -127,7 +127,8 @@ def fault_observations(
     """Say what each fault means for one GPU, whose normalised PCI addresses are `pci`.
 
     A fault of another GPU of the node is context. One whose GPU is not known is a hint. One without
-    a time counts for nothing: it may be older than the GPU.
+    a time, or with one outside of the window, counts for nothing: it may be older than the GPU, or
+    follow from what was done about the alarm.
     """
     return tuple(_observed(window, one, pci) for one in dict.fromkeys(faults))
 
@@ -142,11 +143,13 @@ def _observed(window: Window, fault: NodeFault, pci: Sequence[str]) -> Observati
         evidence = "hint"
     when: When = "unknown" if fault.time is None else window.when(fault.time, fault.time)
     counts = evidence == "hardware" or (evidence == "hint" and when in {"window", "after"})
+    # A node is read late, and a fault can stand on it for months: another GPU may sit there since.
+    inside = fault.time is not None and window.start <= fault.time <= window.end
     return Observation(
         code="node_fault",
         field_id=None,
         evidence=evidence,
-        risen=counts and fault.time is not None,
+        risen=counts and inside,
         when=when,
         text=" ".join(
             sentence for sentence in (_what(fault), _whose(address, pci), _times(fault)) if sentence
