@@ -28,6 +28,7 @@ from app.api import devices as devices_api
 from app.api import jobs as jobs_api
 from app.api import node_log as node_log_api
 from app.api import offenders as offenders_api
+from app.api import previews as previews_api
 from app.api import proposals as proposals_api
 from app.api import rails as rails_api
 from app.api import resume_floor as resume_floor_api
@@ -105,6 +106,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs_api.router,
     batches_api.router,
     proposals_api.router,
+    previews_api.router,
     rails_api.router,
 )
 

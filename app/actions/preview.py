@@ -18,7 +18,7 @@ from app.actions.previewing.about_platform import Platform, about_platform
 from app.actions.previewing.confirming import Confirmation, confirmation
 from app.actions.previewing.happening import Held, will_happen
 from app.actions.previewing.live import Alarmed, Live, read_live
-from app.actions.previewing.losses import Kept
+from app.actions.previewing.losses import Checkpoints, Kept
 from app.actions.previewing.machine_now import MachineNow, read_machine
 from app.actions.previewing.parts import Check, Loss
 from app.actions.previewing.resuming import Going, going_on
@@ -64,6 +64,7 @@ class Preview:
     seen: Seen
     refusal: str | None
     policy: str | None = None
+    local: tuple[Checkpoints, ...] = ()  # states that lie, or may lie, on the node itself
 
     @property
     def node_uid(self) -> str:
@@ -113,6 +114,7 @@ def preview(context: Context, proposal: Proposal) -> Preview:
         seen=seen_of(live, machine, platform),
         refusal=" ".join(_ended(one) for one in reasons if one) or None,
         policy=limits.policy,
+        local=losing.local_checkpoints(known.kept.jobs or ()),
     )
 
 
