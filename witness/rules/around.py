@@ -1,7 +1,8 @@
 """Which samples around an alarm are the suspect's, its node's, and those of GPUs that compare?"""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from witness.rules.cleaning import Clean, clean
 from witness.rules.dcgm_fields import BY_ID, Field
@@ -97,21 +98,8 @@ def within(series: Series, start: float, end: float) -> Series:
     """Keep the samples from `start` to `end`, both included."""
     if not series.times or (start <= series.times[0] and series.times[-1] <= end):
         return series
-    kept = [
-        (time, value)
-        for time, value in zip(series.times, series.values, strict=True)
-        if start <= time <= end
-    ]
-    return Series(
-        series.gpu_uuid,
-        series.field_id,
-        series.part,
-        tuple(time for time, _ in kept),
-        tuple(value for _, value in kept),
-        series.seen,
-        series.joined,
-        series.left_out,
-    )
+    first, last = bisect_left(series.times, start), bisect_right(series.times, end)
+    return replace(series, times=series.times[first:last], values=series.values[first:last])
 
 
 def _interval(by_gpu: _ByGpu, suspect: str) -> float | None:

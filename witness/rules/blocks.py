@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import copysign, isfinite
 
@@ -27,6 +28,8 @@ _GUESSES = 3
 _RAW = 255
 _LARGEST = 2**60
 """Second differences of smaller integers fit 64 bits with a sign."""
+_SHARED = 20_000
+"""Longer columns of times are not remembered: they would hold too much memory."""
 _WORD = 2**64
 _HALF = 2**63
 _HEAD = struct.Struct("<I")
@@ -68,7 +71,7 @@ def encode(times: Sequence[float], values: Sequence[float]) -> Block:
         raise ValueError(f"{len(times)} times and {len(values)} values")
     if len(times) > MAX_SAMPLES:
         raise ValueError(f"a block holds at most {MAX_SAMPLES:,} samples")
-    body = zlib.compress(_column(times) + _column(values), 9)
+    body = zlib.compress(_times_column(times) + _column(values), 9)
     return Block(
         codec=CODEC,
         sha256=content_hash(times, values),
@@ -94,8 +97,10 @@ def decode(
     if count > min(most, MAX_SAMPLES):
         raise BlockError(f"the block claims {count:,} samples")
     raw = _inflated(data[_HEAD.size :], 2 * (_COLUMN.size + count * (8 + _ODD.size)))
-    times, offset = _read_column(raw, 0, count)
-    values, offset = _read_column(raw, offset, count)
+    end = _end_of_column(raw, 0, count)
+    times = _read_times(raw[:end], count) if count <= _SHARED else _read_column(raw[:end], count)
+    offset = _end_of_column(raw, end, count)
+    values = _read_column(raw[end:offset], count)
     if offset != len(raw):
         raise BlockError("the block holds more than its two columns")
     if content_hash(times, values) != sha256:
@@ -122,15 +127,28 @@ def _bits(numbers: Sequence[float]) -> tuple[int, ...]:
     return struct.unpack(f"<{len(numbers)}Q", _doubles(numbers))
 
 
+def _times_column(times: Sequence[float]) -> bytes:
+    if len(times) > _SHARED:
+        return _column(times)
+    return _packed_times(_doubles(times))
+
+
+@lru_cache(maxsize=8)
+def _packed_times(doubles: bytes) -> bytes:
+    """Lay out times that several series have alike; by their bits, as -0.0 and 0 are equal."""
+    return _column(struct.unpack(f"<{len(doubles) // 8}d", doubles))
+
+
 def _column(numbers: Sequence[float]) -> bytes:
     """Lay one column out: decimals, order of differences, width, odd ones, planes, odd ones."""
-    decimals, odd = _decimals(numbers)
-    if decimals == _RAW:
-        words: list[int] = list(_bits(numbers))
+    if len(numbers) > 1 and _doubles(numbers) == _doubles(numbers[:1]) * len(numbers):
+        decimals, order, differences, odd = _constant(numbers)
     else:
-        words = _integers(numbers, decimals, odd)
-    order, differences = _differences(words)
-    packed = struct.pack(f"<{len(words)}Q", *differences)
+        decimals, odd = _decimals(numbers)
+        raw = decimals == _RAW
+        words = list(_bits(numbers)) if raw else _integers(numbers, decimals, odd)
+        order, differences = _differences(words)
+    packed = struct.pack(f"<{len(numbers)}Q", *differences)
     width = (max(differences, default=0).bit_length() + 7) // 8
     planes = b"".join(packed[plane::8] for plane in range(width))
     bits = _bits([numbers[at] for at in odd])
@@ -141,6 +159,14 @@ def _column(numbers: Sequence[float]) -> bytes:
             *(_ODD.pack(at, pattern) for at, pattern in zip(odd, bits, strict=True)),
         )
     )
+
+
+def _constant(numbers: Sequence[float]) -> tuple[int, int, list[int], list[int]]:
+    """Lay out numbers that are all alike without looking at each: half of all fields never move."""
+    decimals, odd = _decimals(numbers[:1])
+    words = _bits(numbers[:1]) if decimals == _RAW else _integers(numbers[:1], decimals, odd)
+    (first,) = _folded(words)
+    return decimals, 1 if first else 0, [first] + [0] * (len(numbers) - 1), []
 
 
 def _decimals(numbers: Sequence[float]) -> tuple[int, list[int]]:
@@ -213,31 +239,37 @@ def _folded(words: Sequence[int]) -> list[int]:
     return [(word << 1) ^ (word >> 63) for word in words]
 
 
-def _unfolded(word: int) -> int:
-    return word // 2 if word % 2 == 0 else -(word + 1) // 2
-
-
-def _read_column(raw: bytes, offset: int, count: int) -> tuple[tuple[float, ...], int]:
+def _end_of_column(raw: bytes, offset: int, count: int) -> int:
+    """Find where a column ends, by its header; BlockError where it cannot be one."""
     if len(raw) < offset + _COLUMN.size:
         raise BlockError("the block is cut short")
     decimals, order, width, odd = _COLUMN.unpack_from(raw, offset)
-    offset += _COLUMN.size
-    end = offset + width * count + odd * _ODD.size
+    end: int = offset + _COLUMN.size + width * count + odd * _ODD.size
     wrong = decimals not in {*range(_DECIMALS + 1), _RAW} or order > 2 or width > 8 or odd > count
     if wrong or len(raw) < end:
         raise BlockError("a column's header does not fit its content")
+    return end
+
+
+def _read_column(column: bytes, count: int) -> tuple[float, ...]:
+    decimals, order, width, _ = _COLUMN.unpack_from(column)
+    offset = _COLUMN.size
     spread = bytearray(8 * count)
     for plane in range(width):
-        spread[plane::8] = raw[offset + plane * count : offset + (plane + 1) * count]
-    words = [_unfolded(word) for word in struct.unpack(f"<{count}Q", spread)]
+        spread[plane::8] = column[offset + plane * count : offset + (plane + 1) * count]
+    words = [(word >> 1) ^ -(word & 1) for word in struct.unpack(f"<{count}Q", spread)]
     for _ in range(order):
         words = list(accumulate(words))
     numbers = _numbers(words, decimals)
-    for at, pattern in _ODD.iter_unpack(raw[offset + width * count : end]):
+    for at, pattern in _ODD.iter_unpack(column[offset + width * count :]):
         if at >= count:
             raise BlockError("a number stands behind the end of its column")
         numbers[at] = struct.unpack("<d", struct.pack("<Q", pattern))[0]
-    return tuple(numbers), end
+    return tuple(numbers)
+
+
+_read_times = lru_cache(maxsize=8)(_read_column)
+"""All fields of a GPU come in one scrape: the blocks of a window have their times alike."""
 
 
 def _numbers(words: list[int], decimals: int) -> list[float]:

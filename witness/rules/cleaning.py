@@ -94,22 +94,36 @@ def clean(series: Series, interval_s: float | None = None) -> Clean:
     """
     field = BY_ID[series.field_id]
     known = interval_s if interval_s is not None else scrape_interval([series])
-    samples = list(zip(series.times, series.values, strict=True))
-    kinds = [_kind(field, value) for _, value in samples]
-    marks = [
-        *_runs(samples, kinds),
-        *_gaps(series.times, known),
-        *_left_out(series),
-    ]
-    readings = [sample for sample, kind in zip(samples, kinds, strict=True) if kind is None]
+    times, values, runs = series.times, series.values, list[Mark]()
+    if not _are_readings(field, values):
+        samples = list(zip(times, values, strict=True))
+        kinds = [_kind(field, value) for value in values]
+        runs = _runs(samples, kinds)
+        readings = [sample for sample, kind in zip(samples, kinds, strict=True) if kind is None]
+        times = tuple(time for time, _ in readings)
+        values = tuple(value for _, value in readings)
+    marks = [*runs, *_gaps(series.times, known), *_left_out(series)]
     return Clean(
         series=series,
         field=field,
-        times=tuple(time for time, _ in readings),
-        values=tuple(value for _, value in readings),
+        times=times,
+        values=values,
         marks=tuple(sorted(marks, key=lambda mark: (mark.first, mark.kind))),
         interval_s=known,
-        dropped=len(samples) - len(readings),
+        dropped=len(series.values) - len(values),
+    )
+
+
+def _are_readings(field: Field, values: tuple[float, ...]) -> bool:
+    """Tell at a glance that all are readings; False where each has to be looked at.
+
+    Nearly every series is nothing else, and below the smallest blank none is one. A NaN hides from
+    a maximum but not from a sum.
+    """
+    return not values or (
+        max(values) <= min(field.high, _INT32_BLANK - 1)
+        and min(values) >= field.low
+        and not isnan(sum(values))
     )
 
 

@@ -19,6 +19,8 @@ def merged(
     """
     if all(before[-1][0] < after[0][0] for before, after in pairwise(filter(None, members))):
         members = [[sample for one in members for sample in one]]  # One after the other.
+    if len(members) == 1 and _is_rising(members[0]):
+        return [time for time, _ in members[0]], [value for _, value in members[0]], 0
     if interval is None:
         found = [step for one in members for step in steps([time for time, _ in one])]
         interval = median(found) if found else 0.0
@@ -37,6 +39,11 @@ def merged(
         times = [time for time, _ in together]
         values = [value for _, value in together]
     return times, values, left_out
+
+
+def _is_rising(samples: list[tuple[float, float]]) -> bool:
+    """Tell whether every sample has a time of its own, in order: then there is nothing to merge."""
+    return all(before[0] < after[0] for before, after in pairwise(samples))
 
 
 def _in_hole(times: list[float], time: float, hole: float) -> bool:
