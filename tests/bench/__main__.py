@@ -21,6 +21,7 @@ from tests.bench import (
     maps,
     pages,
     reporter,
+    telemetry,
     telemetry_rules,
 )
 from tests.bench.report import Report, machine
@@ -35,6 +36,7 @@ SECTIONS = {
     "reporter": reporter.measure,
     "beyond": beyond.measure,
     "readings": telemetry_rules.measure,
+    "telemetry": telemetry.measure,
 }
 KEPT = Path("var/bench")
 NEEDED_GIB, NEEDED_QUICK_GIB = 12, 2

@@ -30,6 +30,11 @@ class Browser:
         """Open a page; give status, body as it came over the wire, and seconds."""
         return self._send("GET", path, None)
 
+    @property
+    def cookies(self) -> dict[str, str]:
+        """Give the cookies of the session, for another browser to go on with."""
+        return dict(self._cookies)
+
     def close(self) -> None:
         """Hang up."""
         self._line.close()
