@@ -69,6 +69,10 @@ run: venv-run ## Install what the service needs and serve on loopback
 demo: venv-run ## Post recorded runs to the server that `make run` started
 	@exec $(BIN)/python -m app demo $(ARGS)
 
+.PHONY: drill
+drill: venv ## Live through replacements against doubles of Kubernetes and SageMaker, step by step
+	@exec $(BIN)/python -m tests.drill $(ARGS)
+
 .PHONY: migrate
 migrate: venv-run ## Bring the database to this version's tables (`make run` does it by itself)
 	@exec $(BIN)/python -m app migrate $(ARGS)
