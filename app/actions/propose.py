@@ -10,13 +10,16 @@ from typing import Any
 from app.store import casework_rows as rows
 from app.store import ids
 from app.store.connection import Connection
-from witness.rules.decision_table import TABLE_VERSION
+from witness.rules.decision_table import BY_ID, TABLE_VERSION
 from witness.rules.proposal import ProposedAction, Recommendation
 
 # An alarm that names nobody on more nodes than this gets no cordon each: that would stop a fleet.
 NODES_WITHOUT_NAME = 4
 # These propose on grounds of their own, which a new judgement of the alarms says nothing about.
 OWN_GROUND = frozenset({"screening", "condemned GPU", "return to service"})
+NO_ROW = "no row"
+# Whatever else stands as who recommended it is a person's name, or a token's.
+RULES = frozenset({*BY_ID, NO_ROW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ def keep_proposals(
     known = rows.open_proposals(connection, case.id)
     wanted: set[int] = set()
     own = {one.id for one in known if one.recommended_by in OWN_GROUND}
+    asked = {one.id for one in known if one.recommended_by not in RULES} - own
     new: list[dict[str, Any]] = []
     for action in said.actions:
         if action.action == "none":
@@ -72,7 +76,8 @@ def keep_proposals(
             )
             if waiting is not None:
                 wanted.add(waiting.id)
-                rows.renew_proposal(connection, waiting.id, values)
+                kept = _renewed(values) if waiting.id in asked else values
+                rows.renew_proposal(connection, waiting.id, kept)
             elif not _settled(mine, known, target):
                 ordinal = 1 + sum(one.action == action.action for one in known)
                 ordinal += sum(one["action"] == action.action for one in new)
@@ -80,10 +85,15 @@ def keep_proposals(
     rows.add_proposals(connection, new)
     for one in known:
         # What the newest evidence no longer asks for must not wait to be approved.
-        if one.status == "proposed" and one.id not in wanted | own:
+        if one.status == "proposed" and one.id not in wanted | own | asked:
             outcome = "superseded: what is known now asks for something else"
             values = {"status": "superseded", "finished_at": now, "outcome": outcome}
             rows.renew_proposal(connection, one.id, values)
+
+
+def _renewed(values: dict[str, Any]) -> dict[str, Any]:
+    """Bind what a person asked for to what is known now; why, and by whom, stay the person's."""
+    return {name: values[name] for name in ("evidence_version", "table_version", "blocked")}
 
 
 def _settled(mine: Sequence[Any], known: Sequence[Any], target: _Target) -> bool:
@@ -137,7 +147,7 @@ def _values(
         "table_version": str(TABLE_VERSION),
         "why": action.why,
         "blocked": blocked,
-        "recommended_by": newest.rule or "no row",
+        "recommended_by": newest.rule or NO_ROW,
         "expires_at": expires_at,
     }
 

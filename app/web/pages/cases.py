@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions import adjudicate as judging
+from app.actions import rails, requesting
 from app.context import context_of
 from app.errors import Problem, not_found
 from app.store.casebook import ADJUDICATIONS
@@ -38,6 +39,7 @@ def case(request: Request, person: Viewer, case_id: str) -> Response:
         page=page,
         tele=tele,
         adjudications=ADJUDICATIONS,
+        askable=[{"action": one, "title": rails.action_word(one)} for one in requesting.WAYS],
         table_version=TABLE_VERSION,
     )
 
