@@ -14,7 +14,7 @@ from witness.rules import words
 from witness.rules.around import around
 from witness.rules.dcgm_rows import Evidence
 from witness.rules.moments import at
-from witness.rules.node_faults import PREFIX, NodeFault, fault_observations
+from witness.rules.node_faults import FAR_APART_S, PREFIX, NodeFault, fault_observations
 from witness.rules.node_records import Standing, faults_in, gathered, standing_in, when_of
 from witness.rules.observations import Observation, Window
 from witness.rules.samples import Series
@@ -122,15 +122,26 @@ def _entry(
         counts = is_read and any(one.risen for one in observed)
     address = None if fault.xid is None else fault.xid.pci
     number = None if fault.xid is None else fault.xid.number
-    text = fault.said if is_read else "A line that cannot be read as one of the agent's."
-    if fault.inner is not None:
-        text += f" The line itself also says {at(fault.inner)}."
-    return _base(node, _SOURCES[fault.source], text,
-        at=_moment(fault.time), evidence=fault.evidence if is_read else "context", counts=counts,
-        gpu_uuid=owner.get(address or ""), pci=address, xid=number,
-        xid_class=None if number is None else xid_of(number).kind, until=_moment(fault.until),
-        times=fault.repeats + 1, detail=words.cut(fault.message, _MESSAGE), raw_id=raw_id,
+    uuid = owner.get(address or "")
+    evidence = fault.evidence if is_read else "context"
+    if evidence == "hardware" and uuid is None:
+        evidence = "hint"  # as in a reading: it may be any GPU of the node
+    return _base(node, _SOURCES[fault.source], _said(fault, address, uuid, is_read=is_read),
+        at=_moment(fault.time), evidence=evidence, counts=counts, gpu_uuid=uuid, pci=address,
+        xid=number, xid_class=None if number is None else xid_of(number).kind,
+        until=_moment(fault.until), times=fault.repeats + 1,
+        detail=words.cut(fault.message, _MESSAGE), raw_id=raw_id,
     )  # fmt: skip
+
+
+def _said(fault: NodeFault, address: str | None, uuid: str | None, *, is_read: bool) -> str:
+    text = fault.said if is_read else "A line that cannot be read as one of the agent's."
+    if address is not None and uuid is None:
+        text += f" It is the GPU at {address}; which one sits there is not known."
+    is_far = fault.time is None or abs((fault.inner or 0) - fault.time) > FAR_APART_S
+    if fault.inner is not None and is_far:
+        text += f" The line itself also says {at(fault.inner)}."
+    return text
 
 
 def _base(node: Node, source: Source, text: str, **more: object) -> Entry:
