@@ -112,3 +112,15 @@ def on_node(
         proposals.c.status.in_((*USED, "failed")),
     )  # fmt: skip
     return _acts(connection.execute(query))
+
+
+def clusters(connection: Connection, limit: int = 20) -> tuple[str, ...]:
+    """Name the clusters in which something waits for a decision or is under way."""
+    query = (
+        sa.select(proposals.c.cluster)
+        .where(proposals.c.status.in_(("proposed", *OPEN)))
+        .distinct()
+        .order_by(proposals.c.cluster)
+        .limit(limit)
+    )
+    return tuple(row.cluster for row in connection.execute(query))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from app.actions.scoring import score_gpu
 from app.errors import not_found
 from app.filters import bad
-from app.store import audit_reading, ids
+from app.store import audit_reading, ids, vetoes
 from app.store.audit import Entry
 from app.store.columns import micros, moment
 from app.store.connection import Connection
@@ -45,6 +45,7 @@ from app.store.proposals import Proposal
 from app.store.timeline_bins import histogram
 from app.store.timeline_reading import AlarmRow, FindingRow, Position, alarm_page, findings_of
 from app.store.timeline_scope import Scope
+from app.store.vetoes import Veto
 from app.web.drawings.overview import Shown, overview
 from app.web.drawings.p_bar import in_digits, p_bar
 from app.web.timeline.asked import stamp
@@ -112,6 +113,8 @@ class NodeView:
     proposals: tuple[Proposal, ...]
     entries: tuple[Entry, ...]
     drawn: Drawn
+    veto: Veto | None
+    past_vetoes: tuple[Veto, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,7 @@ def read_node(
     found = incidents_of(connection, "node", node_id)
     starts = starts_on(connection, node_id, read_position(pages, "starts"), PAGE + 1)
     last = starts[PAGE - 1] if len(starts) > PAGE else None
+    forbidden = vetoes.of_node(connection, node.cluster, node.name, node.instance_id)
     return NodeView(
         node=node,
         relatives=lineage(connection, node),
@@ -162,6 +166,8 @@ def read_node(
             connection, audit_reading.Filter(node_id=node_id), before=None, limit=MOST_ACTIONS
         ),
         drawn=_drawn(connection, _scope(now, node=node_id), node.first_seen_at, now, zone),
+        veto=next((one for one in forbidden if one.holds(now)), None),
+        past_vetoes=tuple(one for one in forbidden if not one.holds(now)),
     )
 
 

@@ -13,11 +13,13 @@ from app.store import (
     checkpoint_reading,
     docket_reading,
     evidence,
+    proposal_comments,
     proposals,
 )
 from app.store.case_reading import CaseFinding, Stopped
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
+from app.store.proposal_comments import Comment
 from app.store.proposals import Proposal
 from app.web.next_step import status_word
 from witness.rules.resume import Checkpoint, newest_before
@@ -32,6 +34,7 @@ class Subject:
     evidence_version: int
     stopped: Stopped | None
     siblings: tuple[Proposal, ...]  # all proposals of the case
+    comments: tuple[Comment, ...]
 
     @property
     def title(self) -> str:
@@ -123,6 +126,7 @@ def subject(connection: Connection, proposal_id: int) -> Subject | None:
         evidence_version=evidence.version(connection, proposal.case_id),
         stopped=case_reading.stopped_job(connection, case.job_id),
         siblings=proposals.of_cases(connection, [proposal.case_id])[proposal.case_id],
+        comments=proposal_comments.of_proposal(connection, proposal_id),
     )
 
 

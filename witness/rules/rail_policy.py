@@ -143,14 +143,15 @@ def _one(field: Field, value: object) -> Value:
     if field.kind == "yes_no":
         if isinstance(value, bool):
             return value
-        raise BadLimit(field.name, f"{field.name} has to be true or false.")
+        raise BadLimit(field.name, f"“{field.meaning}” has to be true or false.")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadLimit(field.name, f"{field.name} has to be a number.")
+        raise BadLimit(field.name, f"“{field.meaning}” has to be a number.")
     if field.kind == "count" and value != int(value):
-        raise BadLimit(field.name, f"{field.name} has to be a whole number.")
+        raise BadLimit(field.name, f"“{field.meaning}” has to be a whole number.")
     if not field.low <= value <= field.high:
-        low, high = shown(field, field.low), shown(field, field.high)
-        raise BadLimit(field.name, f"{field.name} has to lie between {low} and {high}.")
+        most = shown(field, field.high)
+        least = f"{100 * field.low if field.kind == 'share' else field.low:g}"
+        raise BadLimit(field.name, f"“{field.meaning}” has to lie between {least} and {most}.")
     return int(value) if field.kind == "count" else float(value)
 
 

@@ -14,7 +14,9 @@ from starlette.responses import Response
 from app.context import context_of
 from app.filters import Filters, bad, read_filters
 from app.store import proposal_listing, run_settings
+from app.store.people import ROLES, Person
 from app.store.proposal_listing import Key, ListedProposal
+from app.web import limits_view
 from app.web.next_step import status_word
 from app.web.proposal_view import TITLES
 from app.web.rendering import render
@@ -28,7 +30,7 @@ FILTERS = ("cluster", "namespace", "job", "node", "instance", "gpu", "rule", "fr
 SHOWN: dict[str, tuple[str, tuple[str, ...], bool | None]] = {
     "pending": ("Waiting", ("proposed",), False),
     "blocked": ("Cannot be approved yet", ("proposed",), True),
-    "under_way": ("Under way", ("approved", "executing", "accepted", "unknown"), None),
+    "under_way": ("Under way", ("approved", "executing", "accepted", "waiting", "unknown"), None),
     "done": ("Done", ("verified",), None),
     "not_done": ("Not done", ("refused", "failed", "gone"), None),
     "rejected": ("Rejected", ("rejected",), None),
@@ -76,6 +78,7 @@ def approvals(request: Request, person: Viewer) -> Response:
         )
         counts = proposal_listing.counts(connection)
         brake = run_settings.brake(connection)
+        left = limits_view.read_left(connection, context_of(request).now())
     shown = found[:PAGE]
     older = _address(show, filters, shown[-1].key) if len(found) > PAGE else None
     return render(
@@ -92,7 +95,13 @@ def approvals(request: Request, person: Viewer) -> Response:
         newer=_address(show, filters) if after else None,
         older=older,
         brake=brake,
+        left=left,
+        choosing=show == "pending" and len(shown) > 1 and _may_choose(person),
     )
+
+
+def _may_choose(person: Person) -> bool:
+    return ROLES.index(person.role) >= ROLES.index("operator")
 
 
 def _count(counts: dict[tuple[str, bool], int], name: str) -> int:

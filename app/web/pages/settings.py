@@ -15,7 +15,7 @@ from app.cluster.ports import Permission
 from app.config import Settings
 from app.context import context_of
 from app.errors import not_found
-from app.store import people, run_settings, tokens
+from app.store import people, rail_policy, run_settings, tokens
 from app.web import sessions
 from app.web.rendering import done, render
 from app.web.security import Admin, Operator, Viewer
@@ -44,6 +44,7 @@ def settings_page(request: Request, person: Viewer) -> Response:
         everybody = people.everybody(connection)
         known_tokens = tokens.everything(connection)
         brake = run_settings.brake(connection)
+        limits = rail_policy.in_force(connection)
     shown = sessions.take_secret(request)
     response = render(
         request,
@@ -54,6 +55,7 @@ def settings_page(request: Request, person: Viewer) -> Response:
         scopes=tokens.SCOPES,
         roles=people.ROLES,
         brake=brake,
+        limits=limits,
         policies=policies(context.settings),
         shown_once=shown,
         admin_token_set=bool(context.settings.admin_token),
