@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store.tables import alarms, telemetry_wants, telemetry_windows
+from app.store.tables import alarms, telemetry_asks, telemetry_wants, telemetry_windows
 from app.store.telemetry_queue import A_PERSON, COLUMNS, OPEN, Window, from_row
 
 
@@ -66,3 +66,9 @@ def times_of(connection: Connection, alarm_ids: Collection[int]) -> dict[int, da
     """Give when alarms occurred."""
     query = sa.select(alarms.c.id, alarms.c.occurred_at).where(alarms.c.id.in_(alarm_ids))
     return {int(row.id): row.occurred_at for row in connection.execute(query)}
+
+
+def ask_state(connection: Connection, alarm_id: int) -> str | None:
+    """Give how far an alarm's telemetry is (see the table); None where nothing asks for it."""
+    query = sa.select(telemetry_asks.c.state).where(telemetry_asks.c.alarm_id == alarm_id)
+    return connection.execute(query).scalar_one_or_none()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.store import node_evidence, telemetry_kept, telemetry_queue
+from app.store import node_evidence, telemetry_asked, telemetry_kept, telemetry_queue
 from app.store.connection import Connection
 from app.store.node_evidence import Evidence
 from app.store.telemetry_kept import Kept
@@ -25,7 +25,11 @@ def of_alarm(connection: Connection, alarm_id: int) -> Stamp:
     """Stamp what is kept of an alarm: windows, readings, what was asked of machines."""
     windows = [one for _, _, one in telemetry_queue.of_alarm(connection, alarm_id)]
     kept = telemetry_kept.readings_of_alarms(connection, [alarm_id])
-    return stamp(windows, kept, node_evidence.of_alarm(connection, alarm_id))
+    found = stamp(windows, kept, node_evidence.of_alarm(connection, alarm_id))
+    # Nothing asks for windows before the alarm was planned, nor reads them before all had a turn.
+    state = telemetry_asked.ask_state(connection, alarm_id)
+    unread = state == "wanted" or (state == "waiting" and not kept)
+    return Stamp(found.text, found.waits or unread)
 
 
 def stamp(
