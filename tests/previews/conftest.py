@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.actions.conftest import make_service
 from tests.actions.service import Service
 from tests.doubles.kubernetes.double import KubernetesDouble
-from tests.doubles.sagemaker import SagemakerDouble
+from tests.doubles.sagemaker import Platform, SagemakerDouble
 from tests.previews.scene import INSTANCES, Scene, crowded, post_all
 
 __all__ = ["make_service"]
@@ -46,7 +47,9 @@ def make_scene(make_service: Callable[..., Service]) -> Iterator[MakeScene]:
             kubernetes = stack.enter_context(KubernetesDouble(nodes or crowded()))
             sagemaker, more = None, {}
             if provider:
-                sagemaker = stack.enter_context(SagemakerDouble(INSTANCES, **cluster))
+                begun = datetime.now(UTC)
+                sagemaker = stack.enter_context(SagemakerDouble(INSTANCES, start=begun, **cluster))
+                Platform(sagemaker, kubernetes)
                 limits = {"connect_timeout_s": 1.0, "read_timeout_s": 2.0}
                 more = {"providers": {"alpine": sagemaker.entry(**limits)}}
             service = make_service(kubernetes, **more)
