@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.commands import keys
+from app.commands import keys, telemetry
 from app.commands.demo import demo
 from app.commands.migrate import migrate
 from app.commands.serve import serve
@@ -21,6 +21,7 @@ commands.command()(demo)
 commands.command()(keys.link)
 commands.add_typer(keys.token_commands, name="token")
 commands.add_typer(keys.audit_commands, name="audit")
+commands.add_typer(telemetry.commands, name="telemetry")
 
 
 def main() -> None:
