@@ -31,10 +31,8 @@ from app.api import offenders as offenders_api
 from app.api import previews as previews_api
 from app.api import proposals as proposals_api
 from app.api import rails as rails_api
-from app.api import requests as requests_api
 from app.api import resume_floor as resume_floor_api
 from app.api import telemetry as telemetry_api
-from app.api import telemetry_export as telemetry_export_api
 from app.cluster import registry
 from app.cluster.provider import registry as provider_registry
 from app.config import Settings
@@ -49,7 +47,6 @@ from app.web.pages import (
     alarm,
     approvals,
     audit,
-    batches,
     cases,
     condemned,
     decision_table,
@@ -57,9 +54,7 @@ from app.web.pages import (
     docket,
     jobs,
     offenders,
-    policy,
     proposals,
-    requests,
     search,
     settings,
     settings_people,
@@ -68,7 +63,6 @@ from app.web.pages import (
     telemetry,
     timeline,
     triage,
-    vetoes,
 )
 from ingest import routes as intake
 from ingest.apply import apply_posts
@@ -88,21 +82,17 @@ ROUTERS: tuple[APIRouter, ...] = (
     proposals.router,
     docket.router,
     approvals.router,
-    batches.router,
     cases.router,
     condemned.router,
-    requests.router,
     offenders.router,
     decision_table.router,
     triage.router,
     jobs.router,
     timeline.router,
     devices.router,
-    vetoes.router,
     telemetry.router,
     audit.router,
     settings.router,
-    policy.router,
     settings_tokens.router,
     settings_people.router,
     alarms_api.router,
@@ -112,7 +102,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     cases_api.router,
     devices_api.router,
     telemetry_api.router,
-    telemetry_export_api.router,
     node_log_api.router,
     offenders_api.router,
     decision_table_api.router,
@@ -120,7 +109,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     batches_api.router,
     proposals_api.router,
     previews_api.router,
-    requests_api.router,
     rails_api.router,
 )
 

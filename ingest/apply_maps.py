@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from app.store import ids
+from app.store import condemned, ids
 from app.store.columns import micros
+from app.store.condemned import Register, Seen
 from app.store.intake.attempt_book import SAME_START_US, Attempt
 from app.store.intake.document_rows import known_receipts, write_receipts
 from app.store.intake.map_links import MapLink, maps_of, write_links
@@ -13,6 +15,7 @@ from app.store.intake.rank_map_rows import (
     MapContent,
     MapRow,
     content_hash,
+    node_id,
     resolve_short_ids,
     write_map,
 )
@@ -28,6 +31,7 @@ class MapIntake:
         self._group = group
         self.attempts: set[int] = set()
         self.jobs: set[int] = set()
+        self._register: Register | None = None
 
     def take(self, place: int, post: RankMapPost) -> Receipt:
         """Store a map with its attempt; alarms that wait for it are placed afterwards."""
@@ -52,6 +56,7 @@ class MapIntake:
             )
             map_id = write_map(group.connection, content, at, received)
             self._link(attempt, post, map_id, at, document)
+            self._look_for_condemned(post, rows, job.id, attempt.id)
         write_receipts(
             group.connection, [(receipt_id, "rank_map", 1, received, received, document)]
         )
@@ -72,6 +77,26 @@ class MapIntake:
         found.world_size = found.world_size or post.world_size
         describe(found, envelope)
         return found
+
+    def _look_for_condemned(
+        self, post: RankMapPost, rows: Sequence[MapRow], job: int, attempt: int
+    ) -> None:
+        """Note which GPUs of a start were condemned before it began; a look-up a row."""
+        connection, envelope = self._group.connection, post.envelope
+        if self._register is None:
+            self._register = condemned.register(connection)
+        if not self._register:
+            return
+        seen = []
+        for row in rows:
+            place = row.place
+            for one in self._register.find(place.gpu_uuid, row.uuid_form == "short"):
+                # A map that comes late can tell of a time when nothing was known yet.
+                if envelope.at > one.at:
+                    machine = node_id(envelope.cluster, place.node, place.instance_id)
+                    certain = one.uuid == place.gpu_uuid
+                    seen.append(Seen(one.gpu_id, certain, place.rank, machine))
+        condemned.write_seen(connection, seen, envelope.cluster, job, attempt, envelope.at)
 
     def _link(
         self, attempt: Attempt, post: RankMapPost, map_id: int, at: int, document: int

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from app.actions import writing
+from datetime import datetime
+
+from app.actions import condemned, writing
 from app.actions.casework import Policy, judge_cases
 from app.actions.decide import Decider
+from app.actions.screening import SCREENING
 from app.context import Context
 from app.errors import Problem, forbidden, not_found
-from app.store import audit, casebook, docket_reading, held_nodes, ids
+from app.store import audit, casebook, docket_reading, held_nodes, ids, targeted_audits
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
 
@@ -88,15 +91,29 @@ def adjudicate(
             job_id=case.job_id,
             details={"before": before, "after": after, "ground": ground},
         )
+        condemned.by_adjudication(connection, case, after, now)
         if after == "open":
             settings = context.settings
             policy = Policy(settings.recurrence_days, settings.proposal_days)
             judge_cases(connection, [case_id], now, policy)
         else:
-            casebook.supersede_waiting(connection, case_id, f"The case was closed as {after}.", now)
+            # The new machine is to be screened, and a condemned GPU stopped, all the same.
+            but = (SCREENING, condemned.BACK) if after == condemned.CONFIRMED else ()
+            why = f"The case was closed as {after}."
+            casebook.supersede_waiting(connection, case_id, why, now, but)
+            _end_audits(connection, case_id, after, now)
         return said
 
     return writing.write(context, write)
+
+
+def _end_audits(connection: Connection, case_id: int, after: str, now: datetime) -> None:
+    """Ask for no further audit of a device that is confirmed, or cleared by its software.
+
+    What could not be reproduced stays on probation: that is what probation is for.
+    """
+    if after != "not reproduced":
+        targeted_audits.withdraw(connection, case_id, now)
 
 
 def _sentence(connection: Connection, case: DocketCase, by: str, after: str) -> str:

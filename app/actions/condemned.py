@@ -53,6 +53,7 @@ def by_adjudication(connection: Connection, case: DocketCase, after: str, now: d
             at=now,
             why=CONFIRMED,
         ),
+        case.last_alarm_at,
     )
 
 
@@ -74,11 +75,15 @@ def by_replacement(connection: Connection, proposal: Proposal, now: datetime) ->
             why=REPLACED,
             proposal_id=proposal.id,
         ),
+        proposal.claimed_at or now,
     )
 
 
-def _condemn(connection: Connection, one: Condemned) -> None:
+def _condemn(connection: Connection, one: Condemned, since: datetime) -> None:
+    """Condemn a GPU, and note where it has been at work since a time."""
     if condemned.condemn(connection, one):
+        for seen, cluster, job_id, attempt_id, at in condemned.at_work(connection, one, since):
+            condemned.write_seen(connection, [seen], cluster, job_id, attempt_id, at)
         words = f"GPU {one.uuid} is condemned ({one.why}): wherever it works again is said."
         details = {"instance_id": one.instance_id, "why": one.why}
         _said(connection, "gpu.condemned", words, one.at, one.case_id, one.node_id, details)

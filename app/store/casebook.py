@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -64,11 +65,20 @@ def newer_open_case(connection: Connection, case_id: int) -> int | None:
     return None if found is None else int(found)
 
 
-def supersede_waiting(connection: Connection, case_id: int, why: str, at: datetime) -> int:
-    """Close what waits for a decision in a case; give how many proposals that were."""
+def supersede_waiting(
+    connection: Connection, case_id: int, why: str, at: datetime, but: Collection[str] = ()
+) -> int:
+    """Close what waits for a decision in a case; give how many proposals that were.
+
+    `but` names who proposed what stays open.
+    """
     changed = connection.execute(
         proposals.update()
-        .where(proposals.c.case_id == case_id, proposals.c.status == "proposed")
+        .where(
+            proposals.c.case_id == case_id,
+            proposals.c.status == "proposed",
+            proposals.c.recommended_by.not_in(but),
+        )
         .values(status="superseded", finished_at=at, outcome=why)
     )
     return changed.rowcount

@@ -13,9 +13,18 @@ from sqlalchemy.engine import Connection
 
 from app.store import ids
 from app.store.columns import micros
+from app.store.intake.rank_map_rows import topology_of
 from app.store.intake.upsert import merge
-from app.store.tables import condemned_gpus, condemned_sightings
+from app.store.tables import (
+    attempts,
+    condemned_gpus,
+    condemned_sightings,
+    nodes,
+    placements,
+    rank_map_nodes,
+)
 
+STARTS = 20  # of one GPU: more of them only repeat where it is
 _GPUS, _SEEN = condemned_gpus, condemned_sightings
 
 
@@ -141,3 +150,39 @@ def write_seen(
         }  # fmt: skip
     how: Any = {"first_at": "min", "last_at": "max", "starts": "add", "certain": "or"}
     merge(connection, condemned_sightings, list(rows.values()), how)
+
+
+def at_work(
+    connection: Connection, one: Condemned, since: datetime
+) -> list[tuple[Seen, str, int, int, datetime]]:
+    """Find the newest starts after a time in which a GPU works in another machine.
+
+    Gives (seen, cluster, job, attempt, start) of each: for who is condemned after it moved.
+    """
+    elsewhere = placements.c.node_id != one.node_id if one.node_id is not None else sa.true()
+    query = (
+        sa.select(
+            nodes.c.cluster, nodes.c.id, attempts.c.job_id, attempts.c.id,
+            attempts.c.started_at, attempts.c.rank_map_id,
+        )
+        .select_from(
+            placements.join(nodes, nodes.c.id == placements.c.node_id)
+            .join(rank_map_nodes, rank_map_nodes.c.node_id == placements.c.node_id)
+            .join(attempts, attempts.c.rank_map_id == rank_map_nodes.c.rank_map_id)
+        )
+        .where(
+            placements.c.gpu_id == one.gpu_id,
+            placements.c.last_seen_at > since,
+            elsewhere,
+            attempts.c.started_at > since,
+        )
+        .order_by(attempts.c.started_at.desc())
+        .limit(STARTS)
+    )  # fmt: skip
+    found = []
+    for cluster, node_id, job_id, attempt_id, at, map_id in connection.execute(query):
+        for place in topology_of(connection, map_id).places.values():
+            if place.gpu_uuid == one.uuid:
+                seen = Seen(one.gpu_id, True, place.rank, node_id)
+                found.append((seen, cluster, job_id, attempt_id, at))
+    return found

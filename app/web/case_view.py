@@ -10,11 +10,13 @@ from markupsafe import Markup
 
 from app.actions import certainty, rails, tests_of_case
 from app.actions.certainty import Certainty, FalseAlarms
+from app.actions.return_to_service import Return, of_a_case
 from app.context import Context
 from app.store import (
     audit_reading,
     blast_reading,
     case_reading,
+    condemned_reading,
     docket_details,
     docket_reading,
     proposals,
@@ -22,6 +24,7 @@ from app.store import (
 )
 from app.store.blast_reading import ReachedJob
 from app.store.case_reading import CaseFinding, CaseIncident, Note, Sibling, Stopped
+from app.store.condemned_reading import Sighting
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
 from app.store.proposals import Proposal
@@ -91,6 +94,19 @@ class CasePage:
     decided: tuple[Panel, ...]
     deeds: tuple[Deed, ...]
     siblings: tuple[Sibling, ...]
+    returning: Return | None
+    sightings: tuple[Sighting, ...]
+    probation_days: float
+
+    @property
+    def missing_actions(self) -> list[tuple[str, Panel]]:
+        """Give what waits for a decision and would tell more, for links on the checklist."""
+        wanted = {"targeted_audit": "Targeted audit", "deep_health_check": "Deep health check"}
+        return [
+            (f"{wanted[one.proposal.action]}: preview", one)
+            for one in self.waiting
+            if one.proposal.action in wanted
+        ]
 
     def level(self, name: str) -> int:
         """Count the jobs of one level."""
@@ -146,6 +162,9 @@ def _page(context: Context, connection: Connection, case: DocketCase, now: datet
         decided=tuple(one for one in reversed(panels) if one.proposal.status != "proposed"),
         deeds=tuple(_deeds(connection, case, mine)),
         siblings=case_reading.siblings(connection, case.id),
+        returning=of_a_case(connection, settings, case, mine, now),
+        sightings=() if case.gpu_id is None else condemned_reading.of_gpu(connection, case.gpu_id),
+        probation_days=settings.probation_days,
     )
 
 

@@ -14,12 +14,14 @@ from app.actions import certainty, tests_of_case
 from app.context import Context
 from app.filters import Filters, bad, read_filters
 from app.store import (
+    condemned_reading,
     docket_details,
     docket_reading,
     fleet_reading,
     proposals,
     telemetry_kept,
 )
+from app.store.condemned_reading import Sighting
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase, DocketCounts, Key
 from app.store.fleet_reading import FleetState
@@ -27,6 +29,7 @@ from app.web import docket_view
 from app.web.docket_view import Row
 
 PAGE = 50
+CONDEMNED = 5  # the newest condemned GPUs at work stand above the cases
 SHOWN = ("open", "me", "suspect", "ambiguous", "software", "closed")
 FILTERS = (
     "cluster",
@@ -96,6 +99,7 @@ class Docket:
     pills: list[Pill]
     counts: DocketCounts
     fleet: FleetState
+    condemned: tuple[Sighting, ...]  # at work, and nobody took note
     older: str | None
     newest_document: datetime | None
     stamp: str
@@ -145,6 +149,7 @@ def read_docket(context: Context, asked: Asked) -> Docket:
             pills=_pills(counts, asked),
             counts=counts,
             fleet=fleet_reading.read(connection, now, silent_after),
+            condemned=condemned_reading.open_ones(connection, CONDEMNED),
             older=asked.address(after=shown[-1].key) if len(found) > PAGE else None,
             newest_document=docket_reading.newest_document(connection),
             stamp=stamp(connection, now),
@@ -177,7 +182,8 @@ def read_rows(connection: Connection, found: tuple[DocketCase, ...], now: dateti
 
 def stamp(connection: Connection, now: datetime) -> str:
     """Name what the docket shows; the minute is in it, since waiting times are on the page."""
-    return f"{fleet_reading.stamp(connection)}-{int(now.timestamp()) // 60}"
+    back = condemned_reading.stamp(connection)
+    return f"{fleet_reading.stamp(connection)}-{back}-{int(now.timestamp()) // 60}"
 
 
 def _groups(rows: list[Row], counts: DocketCounts, asked: Asked) -> list[Group]:
