@@ -14,7 +14,7 @@ from app.store import ids, node_evidence
 from app.store.node_records import Raw
 from app.store.tables import proposals
 from app.web.words import ident
-from tests.actions.service import Service
+from tests.actions.service import Person, Service
 from tests.pages_alarm import documents as d
 from tests.pages_alarm.conftest import words_of
 from tests.prometheus import Prometheus
@@ -73,6 +73,12 @@ def section(page: str, key: str) -> str:
 def case_of(service: Service) -> str:
     (case,) = service.read("/cases")["items"]
     return f"/cases/{case['id']}"
+
+
+def node_of(person: Person, rank: int) -> str:
+    """Find the page of a rank's node."""
+    page = person.get("/gpus/" + ident(ids.derive("gpu", d.gpu(rank))))
+    return re.findall(r'href="(/nodes/\w+)"', page)[0]
 
 
 def at(seconds: float) -> str:
@@ -279,3 +285,15 @@ def test_an_example_asks_nobody_on_its_case_too(serve: Serve) -> None:
     rounds(service)
     said = words_of(section(service.person("viewer").get(case_of(service)), "dcgm"))
     assert "A recorded example: its GPUs are invented" in said
+
+
+def test_offenders_and_nodes_say_how_often_something_moved(read: tuple[Service, str]) -> None:
+    service, _ = read
+    person = service.person("viewer")
+    said = words_of(person.get("/offenders?window=all"))
+    assert "DCGM moved in 1 of 1 window" in said
+    page = person.get(node_of(person, 13))
+    assert "DCGM moved in 1 of 1 window" in words_of(section(page, "gpu-h"))
+    assert "nothing found in 1 window" in words_of(section(page, "gpu-h"))
+    assert "nothing was written down that is known here" in words_of(section(page, "xids"))
+    assert "DCGM not collected" in words_of(person.get(node_of(person, 0)))

@@ -17,11 +17,13 @@ from app.filters import Filters, bad, read_filters
 from app.store import ids
 from app.store.connection import Connection
 from app.store.device_listing import CORDONS, FILTERS, list_nodes
+from app.store.moved_counts import moved_counts
 from app.store.timeline_scope import find_gpus
 from app.web import device_view, words
 from app.web.addresses import read_id
 from app.web.rendering import render
 from app.web.security import Viewer
+from app.web.telemetry.log_rows import of_node
 from app.web.telemetry.on_gpu import read_on_gpu
 from app.web.timeline import naming
 from app.web.timeline.asked import around
@@ -63,7 +65,11 @@ def node(request: Request, person: Viewer, node_id: str) -> Response:
         shown = device_view.read_node(
             connection, row_id, _pages(request), context.now(), _zone(request)
         )
-    return render(request, "node.html", view=shown, naming=naming, around=around)
+        moved = moved_counts(connection, [one.placement.gpu.id for one in shown.gpus])
+        log = of_node(connection, shown.node, context.now())
+    return render(
+        request, "node.html", view=shown, naming=naming, around=around, moved=moved, log=log
+    )
 
 
 @router.get("/gpus/{gpu_id}")

@@ -15,6 +15,7 @@ from app.context import context_of
 from app.errors import Problem, forbidden, not_found
 from app.store import audit, offender_reading, saved_queries
 from app.store.connection import Connection
+from app.store.moved_counts import moved_counts
 from app.store.offender_shapes import Query
 from app.web import offenders_view
 from app.web.offenders_view import PAGE
@@ -38,6 +39,8 @@ def offenders(request: Request, person: Viewer) -> Response:
     recurs = context.settings.recurrence_days
     with context.store.reading() as connection:
         ranking = rank(connection, query, now, recurs, (page - 1) * PAGE, PAGE)
+        by_gpu = [int(row.candidate.key) for row in ranking.rows] if query.subject == "gpu" else []
+        moved = moved_counts(connection, by_gpu, ranking.since, ranking.until)
         saved = saved_queries.every(connection)
         clusters = offender_reading.clusters(connection)
     view = offenders_view.build(query, ranking, now, page)
@@ -45,6 +48,7 @@ def offenders(request: Request, person: Viewer) -> Response:
         request,
         "offenders.html",
         view=view,
+        moved={row.place: moved.get(int(row.candidate.key)) for row in ranking.rows if by_gpu},
         choices=offenders_view.choices(),
         clusters=clusters,
         saved=[(one, "/offenders?" + one.query) for one in saved],

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.actions.telemetry.node_entries import Entry
-from app.actions.telemetry.node_log import NodeLog
+from app.actions.telemetry.node_log import NodeLog, read_node_log_of
 from app.store import ids
+from app.store.connection import Connection
+from app.store.device_reading import Node
 from app.store.node_evidence import Evidence
 
 FIRST, MOST = 25, 200
 """Rows that stand open and rows in all: what counts is never folded away behind the rest."""
+
+LATELY = timedelta(days=7)
+"""How far the log of a machine's own page reaches back; other times stand on its GPUs' pages."""
 
 CLASSES = {
     "application": "application first",
@@ -117,6 +122,16 @@ def of_gpu(log: NodeLog, uuid: str) -> LogRows:
     """Lay out the log of a time; nothing in it counts for an alarm here."""
     rows = [_row(one, (uuid,), None) for one in log.entries]
     return _laid_out(log, rows, of_alarm=False)
+
+
+def of_node(connection: Connection, node: Node, now: datetime) -> LogRows:
+    """Read and lay out what a machine wrote down lately, whichever alarm asked for it."""
+    return _of_time(read_node_log_of(connection, node, now - LATELY, now))
+
+
+def _of_time(log: NodeLog) -> LogRows:
+    meant = {one.gpu_uuid for one in log.entries if one.gpu_uuid}
+    return _laid_out(log, [_row(one, meant, None) for one in log.entries], of_alarm=False)
 
 
 def _laid_out(log: NodeLog, rows: Sequence[Row], *, of_alarm: bool) -> LogRows:
