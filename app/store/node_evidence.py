@@ -218,15 +218,5 @@ def of_node(
     return _read(connection, query)
 
 
-def waiting(connection: Connection) -> dict[str, int]:
-    """Count what is not settled, by state."""
-    query = (
-        sa.select(_TABLE.c.state, sa.func.count())
-        .where(_TABLE.c.state.in_(OPEN))
-        .group_by(_TABLE.c.state)
-    )
-    return {str(state): int(count) for state, count in connection.execute(query)}
-
-
 def _read(connection: Connection, query: sa.Select[Any]) -> list[Evidence]:
     return [Evidence(*tuple[Any, ...](row)) for row in connection.execute(query)]

@@ -92,7 +92,7 @@ def states(service: Service, alarm: str) -> dict[str, tuple[str, str | None]]:
     return {one.kind: (one.state, one.said) for one in nodes.questions(service, alarm)}
 
 
-def post_named(service: Service, name: str, instance: str | None) -> str:
+def post_named(service: Service, name: str | None, instance: str | None) -> str:
     """Post a job whose culprit's machine has this name and instance id."""
     placed = d.rank_map()
     for row in placed["ranks"][8:16]:

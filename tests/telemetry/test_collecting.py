@@ -146,7 +146,10 @@ def test_a_storm_is_kept_raw_and_read_as_one(house: House, monkeypatch: pytest.M
 
 def test_a_label_that_orders_a_replacement_is_no_evidence(house: House) -> None:
     ordered = nodes.node(
-        labels={f"{nodes.PREFIX}node-health-status": "UnschedulablePendingReplacement"},
+        labels={
+            f"{nodes.PREFIX}node-health-status": "UnschedulablePendingReplacement",
+            f"{nodes.PREFIX}deep-health-check-status": "Passed",
+        },
         managedFields=[
             {
                 "manager": "silent-witness",
@@ -166,9 +169,10 @@ def test_a_label_that_orders_a_replacement_is_no_evidence(house: House) -> None:
     nodes.want(service, alarm)
     house.collect(service, HOUR)
     assert reading_of(service, alarm).status == "not_collected"
-    (entry,) = log_of(service, alarm).entries
-    assert entry.counts is False
-    assert "written last by this service" in entry.text
+    ordered_by, passed = log_of(service, alarm).entries
+    assert (ordered_by.counts, passed.counts) == (False, False)
+    assert "written last by this service" in ordered_by.text
+    assert "A check that passed clears nothing" in passed.text
 
 
 def test_what_is_kept_of_a_node_is_as_it_came_without_its_images(house: House) -> None:

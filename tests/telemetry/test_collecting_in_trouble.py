@@ -11,7 +11,7 @@ from tests.actions.service import until
 from tests.pages_alarm import documents as d
 from tests.telemetry import nodes
 from tests.telemetry.conftest import post_job
-from tests.telemetry.house import GROUP, HOUR, STREAM, House, in_ms, reading_of, states
+from tests.telemetry.house import GROUP, HOUR, STREAM, House, in_ms, post_named, reading_of, states
 
 START = Collector.start
 """The fixture lets no thread begin by itself."""
@@ -113,6 +113,29 @@ def test_after_a_day_nobody_is_asked_any_more(house: House) -> None:
     assert house.collect(service) == 2
     assert states(service, alarm) == {"node": ("done", None), "log": ("done", None)}
     assert on_demand.ask_alarm_again(service.context, ids.read(alarm), "ann") == 0
+
+
+def test_a_name_that_no_node_can_have_is_asked_for_once(house: House) -> None:
+    cluster = house.has_cluster()
+    service = house.serve()
+    alarm = post_named(service, "../../secrets/x", "i-0aaaaaaaaaaaaaaa0")
+    nodes.want(service, alarm)
+    house.collect(service)
+    state, said = states(service, alarm)["node"]
+    assert (state, said) == ("refused", "../../secrets/x cannot be the name of a Kubernetes node.")
+    assert house.collect(service, 30 * HOUR) == 0
+    assert cluster.requests == []
+
+
+def test_a_machine_without_a_name_is_found_by_its_instance(house: House) -> None:
+    known = nodes.node(conditions=[nodes.fault()])
+    house.has_cluster(known)
+    service = house.serve()
+    alarm = post_named(service, None, d.node(13).removeprefix("hyperpod-"))
+    nodes.want(service, alarm)
+    house.collect(service, HOUR)
+    assert states(service, alarm)["node"] == ("done", None)
+    assert reading_of(service, alarm).status == "risen"
 
 
 def test_a_worker_that_ends_leaves_its_work_to_another(house: House) -> None:

@@ -135,7 +135,9 @@ def _failed(one: Evidence, error: Exception, now: datetime) -> dict[str, Any]:
     if not isinstance(error, SourceError | ClusterError):
         said = f"A fault of this service ({type(error).__name__}); its log says more."
     was_refused = not _is_away(error) and isinstance(error, Refused | ClusterRefused)
-    if now - max(one.asked_at, one.start) >= GIVE_UP:
+    # Refused by ourselves: a name that no node can have, and never will.
+    is_final = isinstance(error, ClusterRefused) and error.status is None
+    if is_final or now - max(one.asked_at, one.start) >= GIVE_UP:
         if was_refused:
             return {"state": "refused", "said": said, "next_at": NEVER}
         return {"state": "given_up", "said": f"No answer for a day. {said}", "next_at": NEVER}

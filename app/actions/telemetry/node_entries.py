@@ -15,7 +15,15 @@ from witness.rules.around import around
 from witness.rules.dcgm_rows import Evidence
 from witness.rules.moments import at
 from witness.rules.node_faults import FAR_APART_S, PREFIX, NodeFault, fault_observations
-from witness.rules.node_records import Standing, faults_in, gathered, standing_in, when_of
+from witness.rules.node_records import (
+    DEEP_CHECK,
+    HEALTH,
+    Standing,
+    faults_in,
+    gathered,
+    standing_in,
+    when_of,
+)
 from witness.rules.observations import Observation, Window
 from witness.rules.samples import Series
 from witness.rules.xid import XidClass, xid_of
@@ -31,6 +39,10 @@ _SOURCES: Mapping[str, Source] = {
     "condition": "node condition",
     "label": "node label",
     "annotation": "node annotation",
+}
+_OF_STANDING = {
+    HEALTH: "How a node is treated is no evidence.",
+    DEEP_CHECK: "A check that passed clears nothing, and one that failed does not say when.",
 }
 _MESSAGE = 300
 
@@ -176,7 +188,7 @@ def _standings(node: Node, records: Sequence[KeptRecord]) -> Iterator[Entry]:
             by = f", written last by {words.cut(who)}" if who else ""
             text = (
                 f"{standing.label.removeprefix(PREFIX)} was {words.cut(standing.value)} when the "
-                f"node was read at {at(one.record.at)}{by}. How a node is treated is no evidence."
+                f"node was read at {at(one.record.at)}{by}. {_OF_STANDING[standing.label]}"
             )
             yield _base(node, "node label", text, raw_id=one.id)
 
