@@ -344,3 +344,16 @@ def test_looks_become_rare_and_end(yard: Yard) -> None:
     row = yard.row(sent.id)
     assert row.next_look_at is not None
     assert timedelta() < row.next_look_at - yard.context.now() <= timedelta(minutes=10)
+
+
+def test_a_request_that_was_superseded_is_followed_in_the_newer_one(make_yard: MakeYard) -> None:
+    yard = make_yard(overlap="supersede")
+    sent = yard.run(yard.approve(TEST, 2))
+    yard.pass_time(0.5)  # its request is known by now, and has not begun
+    configuration = {"InstanceGroupName": "gpu", "DeepHealthChecks": ["InstanceStress"]}
+    yard.sagemaker.checks.start([{**configuration, "InstanceIds": [instance(3)]}])
+    looking.look_again(yard.context, sent.id)
+    assert yard.row(sent.id).status == "accepted"
+    yard.pass_time(100)
+    assert yard.row(sent.id).status == "verified"
+    assert result(yard, sent).result == "passed"

@@ -63,7 +63,7 @@ def test_a_configured_name_acts(sagemaker: SagemakerDouble, port: ProviderPort) 
 
 GOOD = {"kind": "hyperpod", "cluster": "alpine", "region": "us-west-2"}
 BROKEN: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "ec2"}, "its kind is not hyperpod"),
+    ({"kind": "ec2"}, "its kind is neither hyperpod nor gke"),
     ({"cluster": None}, "names no cluster"),
     ({"cluster": "a_b"}, "names no cluster"),
     ({"cluster": "arn:aws:eks:us-west-2:111122223333:cluster/alpine"}, "names no cluster"),

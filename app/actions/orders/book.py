@@ -10,6 +10,7 @@ from app.actions.orders.ports import Order
 from app.actions.orders.rebooting import Reboot
 from app.actions.orders.repairing import ReportByLabel
 from app.actions.orders.replacing import Replace
+from app.actions.orders.reporting import ReportHost
 from app.actions.orders.testing import DeepCheck
 from app.store.proposals import Proposal
 
@@ -23,6 +24,7 @@ BY_ACTION: Mapping[str, Order] = {
 }
 BY_WAY: Mapping[tuple[str, str], Order] = {
     ("replace", "gke_label"): ReportByLabel(),
+    ("replace", "gke_host"): ReportHost(),
 }
 CONNECTED = frozenset(BY_ACTION)
 

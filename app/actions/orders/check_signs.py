@@ -19,6 +19,7 @@ from witness.rules.platform_signs import DEEP_CHECK, HEALTH
 
 RUN = "test_run"
 RUN_BEGAN = "test_run_at"
+SUPERSEDED = "Superseded"
 
 
 def with_labels(found: Found, checks: Sequence[str]) -> Mapping[str, Any]:
@@ -30,18 +31,19 @@ def with_labels(found: Found, checks: Sequence[str]) -> Mapping[str, Any]:
 
 
 def own_run(runs: Sequence[TestRun], proposal: Proposal) -> TestRun | None:
-    """Find the request for this machine: the one that was seen before, else the newest."""
-    known = proposal.details.get(RUN)
-    for run in runs:
-        if run.id == known:
-            return run
-    group = looking_at.kept(proposal).get("group")
-    since = sent_at(proposal)
+    """Find the request for this machine: the one that was seen before, else the newest.
+
+    One that was superseded has handed its machines to a newer one.
+    """
+    known = next((run for run in runs if run.id == proposal.details.get(RUN)), None)
+    if known is not None and known.status != SUPERSEDED:
+        return known
+    group, since = looking_at.kept(proposal).get("group"), sent_at(proposal)
     for run in runs:
         fits = run.created_at is None or run.created_at >= since
         if fits and names(run, proposal.instance_id or "", group):
             return run
-    return None
+    return known
 
 
 def names(run: TestRun, instance_id: str, group: str | None) -> bool:

@@ -76,6 +76,15 @@ class SagemakerCalls:
                 self._clients = _make_clients(self._access, self._note_sending)
             return self._clients
 
+    def _forget(self, error: Exception) -> None:
+        """Read credentials anew at the next call after ours were not accepted.
+
+        Those of a file are read once; whoever changed the file expects the new ones to count.
+        """
+        if failures.said_by(error).code in failures.STALE:
+            with self._lock:
+                self._clients = None
+
     def _note_sending(self, **_: Any) -> None:
         self._of_thread.sent = True
 
@@ -131,6 +140,7 @@ class SagemakerCalls:
             words = f"{error.message} Whether the order was taken is not known."
             return NotTaken(Answer.UNKNOWN, words)
         except Exception as error:
+            self._forget(error)
             return NotTaken(*failures.order_failed(error, sent=bool(self._of_thread.sent)))
 
     def _asking(self, ask: Callable[[Any], Any]) -> Mapping[str, Any]:
@@ -141,6 +151,7 @@ class SagemakerCalls:
             raise self._reading_failed(error) from error
 
     def _reading_failed(self, error: Exception) -> ClusterError:
+        self._forget(error)
         return failures.reading_failed(error, (self._access.connect_s, self._access.read_s))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 RUNNING = "Running"
 FAILURE = "Failure"  # not "Failed"
@@ -189,4 +189,26 @@ class ProviderPort(Protocol):
 
     def events(self, instance_id: str | None, since: datetime) -> tuple[ProviderEvent, ...]:
         """List events of a machine, or of all, the oldest first; () where it keeps none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How far the report about a host is: the provider's operation, its state, what went wrong."""
+
+    name: str
+    status: str  # PENDING, RUNNING, DONE
+    error: str | None
+
+
+@runtime_checkable
+class HostReporter(Protocol):
+    """A provider that repairs the host of a machine once somebody reports it."""
+
+    def report_host(self, provider_id: str | None, why: str, order: str) -> MachineAnswer:
+        """Report the host of a node as computing wrong, once; `order` names the order."""
+        ...
+
+    def look_report(self, provider_id: str | None, operation: str) -> Report:
+        """Read how far a report is."""
         ...

@@ -119,14 +119,17 @@ def read_run(raw: Mapping[str, Any]) -> TestRun:
     parts = raw.get("DeepHealthCheckDetails") or ()
     checks = [check for part in parts for check in part.get("DeepHealthChecks") or ()]
     machines: dict[str, tuple[str, ...]] = {}
+    whole: set[str] = set()
     for part in parts:
-        name = str(part.get("InstanceGroupName") or "")
-        machines[name] = (*machines.get(name, ()), *(part.get("InstanceIds") or ()))
+        name, ids = str(part.get("InstanceGroupName") or ""), part.get("InstanceIds") or ()
+        machines[name] = (*machines.get(name, ()), *ids)
+        if not ids:
+            whole.add(name)
     return TestRun(
         id=str(raw.get("OperationId") or ""),
         status=str(raw.get("Status") or "unknown"),
         created_at=moment(raw.get("CreationTime")),
-        machines=machines,
+        machines={name: () if name in whole else ids for name, ids in machines.items()},
         checks=tuple(dict.fromkeys(str(check) for check in checks)),
     )
 

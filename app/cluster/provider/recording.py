@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from app.cluster.errors import ClusterNotConfigured
 from app.cluster.order_file import OrderFile
 from app.cluster.provider.ports import (
     Answer,
     Fleet,
+    HostReporter,
     Machine,
     MachineAnswer,
     ProviderEvent,
     ProviderPort,
     ProviderStatus,
+    Report,
     TestRequest,
     TestRun,
 )
@@ -73,6 +76,21 @@ class RecordingProvider:
         machines = {group: list(ids) for group, ids in request.machines.items()}
         ids = [one for group in machines.values() for one in group]
         return self._keep("test", ids, {"machines": machines, "checks": list(request.checks)})
+
+    def report_host(self, provider_id: str | None, why: str, order: str) -> MachineAnswer:
+        """Write down that a host would have been reported."""
+        if not isinstance(self._real, HostReporter):
+            words = "This provider takes no reports about hosts. Nothing was sent."
+            return MachineAnswer("", Answer.REFUSED, words)
+        asked = {"provider_id": provider_id, "why": why, "proposal": order}
+        (answer,) = self._keep("report_host", [provider_id or ""], asked)
+        return answer
+
+    def look_report(self, provider_id: str | None, operation: str) -> Report:
+        """Read how far a report is."""
+        if not isinstance(self._real, HostReporter):
+            raise ClusterNotConfigured("This provider takes no reports about hosts.")
+        return self._real.look_report(provider_id, operation)
 
     def _keep(
         self, order: str, instance_ids: Sequence[str], asked: Mapping[str, Any]

@@ -16,8 +16,10 @@ from typing import Any
 
 from app.cluster.errors import ClusterError
 from app.cluster.order_file import ORDERS_FILE, OrderFile
+from app.cluster.provider import gke_entry
 from app.cluster.provider.calls import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Access
 from app.cluster.provider.dry_run import DryRunProvider, MisconfiguredProvider
+from app.cluster.provider.gke import GkeProvider
 from app.cluster.provider.hyperpod import HyperpodProvider
 from app.cluster.provider.ports import ProviderPort
 from app.cluster.provider.recording import RecordingProvider
@@ -36,7 +38,9 @@ class Providers(Mapping[str, ProviderPort]):
     """The configured providers by cluster, and a dry run for every other name."""
 
     def __init__(
-        self, ports: Mapping[str, ProviderPort], real: tuple[HyperpodProvider, ...] = ()
+        self,
+        ports: Mapping[str, ProviderPort],
+        real: tuple[HyperpodProvider | GkeProvider, ...] = (),
     ) -> None:
         """Keep the ports, and what stands behind them and holds connections."""
         self._ports, self._real = dict(ports), real
@@ -81,13 +85,18 @@ def providers(
     """
     file = OrderFile(folder / ORDERS_FILE)
     ports: dict[str, ProviderPort] = {}
-    real: list[HyperpodProvider] = []
+    real: list[HyperpodProvider | GkeProvider] = []
     for name, entry in entries.items():
-        wrong = _wrong_with(entry)
+        google = entry.get("kind") == "gke"
+        wrong = gke_entry.wrong_with(entry) if google else _wrong_with(entry)
         if wrong is not None:
             ports[name] = MisconfiguredProvider(name, wrong)
             continue
-        made = HyperpodProvider(name, entry["cluster"], _access(entry, read_timeout_s))
+        made: HyperpodProvider | GkeProvider
+        if google:
+            made = gke_entry.provider(name, entry)
+        else:
+            made = HyperpodProvider(name, entry["cluster"], _access(entry, read_timeout_s))
         real.append(made)
         ports[name] = RecordingProvider(made, file) if entry.get("mode") == "record" else made
     return Providers(ports, tuple(real))
@@ -102,7 +111,7 @@ def _wrong_with(entry: Mapping[str, Any]) -> str | None:
         (bool(unknown), f"it has unknown keys: {', '.join(unknown)}"),
         (any(entry.get(key) is not None and not isinstance(entry[key], str) for key in _TEXTS),
          "one of its values is no text"),
-        (entry.get("kind") != "hyperpod", "its kind is not hyperpod"),
+        (entry.get("kind") != "hyperpod", "its kind is neither hyperpod nor gke"),
         (not (_ARN.fullmatch(cluster) or _NAME.fullmatch(cluster)),
          "it names no cluster, by name or by ARN"),
         (bool(region) and not _REGION.fullmatch(region), "its region is none"),
