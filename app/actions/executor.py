@@ -31,6 +31,7 @@ from app.actions import (
     verify,
     writing,
 )
+from app.cluster.provider.registry import Providers
 from app.cluster.registry import Clusters
 from app.context import Context
 from app.store import proposals
@@ -122,6 +123,8 @@ class Executor:
     def _watch(self) -> None:
         if isinstance(self._context.clusters, Clusters):
             self._context.clusters.preload()
+        if isinstance(self._context.providers, Providers):
+            self._context.providers.preload()
         while not self._stopping.wait(WATCH_S):
             self._patiently(lambda: verify.watch_held_nodes(self._context))
             self._patiently(lambda: fleets.read_due(self._context))
