@@ -211,3 +211,24 @@ def test_a_second_request_can_be_merged_into_the_first(
         assert port.test(TestRequest({"gpu": (one,)}, STRESS))[0].answer is Answer.ACCEPTED
     (run,) = port.test_runs(LONG_AGO)
     assert run.machines == {"gpu": IDS[:2]}
+
+
+def test_a_second_request_can_supersede_the_first(start: StartSagemaker, port_to: PortTo) -> None:
+    double = start(overlap="supersede")
+    port = port_to(double)
+    for one in IDS[:2]:
+        port.test(TestRequest({"gpu": (one,)}, STRESS))
+        double.advance(seconds=1)
+    newest, first = port.test_runs(LONG_AGO)
+    assert (newest.status, first.status) == ("InProgress", "Superseded")
+    assert newest.machines == {"gpu": IDS[:2]}
+    double.advance(hours=2)
+    assert [one.status for one in port.test_runs(LONG_AGO)] == ["Done", "Superseded"]
+
+
+def test_a_request_for_a_whole_group_is_read_as_that(
+    sagemaker: SagemakerDouble, port: ProviderPort
+) -> None:
+    part = {"InstanceGroupName": "gpu", "DeepHealthChecks": list(STRESS)}
+    sagemaker.checks.start([{**part, "InstanceIds": [IDS[0]]}, part])
+    assert port.test_runs(LONG_AGO)[0].machines == {"gpu": ()}

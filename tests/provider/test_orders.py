@@ -265,3 +265,28 @@ def test_a_request_for_checks_without_a_readable_answer_is_unknown(
     sagemaker.set_fault(how)
     assert port.test(TestRequest({"gpu": IDS[:1]}, STRESS))[0].answer is Answer.UNKNOWN
     assert len(sagemaker.checks.operations) == 1
+
+
+def test_no_setting_of_the_machine_makes_an_order_go_out_twice(
+    start: StartSagemaker, port_to: PortTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
+    monkeypatch.setenv("AWS_RETRY_MODE", "legacy")
+    for fault in (Fault("*", 503), throttled("*"), Fault("*", reset=True)):
+        double = start()
+        double.set_fault(fault)
+        port = port_to(double)
+        port.replace([IDS[0]])
+        port.reboot([IDS[0]])
+        port.test(TestRequest({"gpu": IDS[:1]}, STRESS))
+        assert len(double.calls) == 3
+
+
+def test_credentials_that_are_not_accepted_any_more_are_read_anew(
+    sagemaker: SagemakerDouble, port: ProviderPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sagemaker.set_fault(Fault(OP, 400, "ExpiredTokenException", "old", times=1))
+    assert port.replace([IDS[0]])[0].answer is Answer.FAILED
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDNEW")
+    assert port.replace([IDS[0]])[0].answer is Answer.ACCEPTED
+    assert [call.key for call in sagemaker.calls] == ["AKIDEXAMPLE", "AKIDNEW"]

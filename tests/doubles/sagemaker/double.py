@@ -28,6 +28,7 @@ class Call:
     operation: str
     asked: Any
     fault: Fault | None
+    key: str = ""  # the access key that signed it
     status: int | None = None
 
 
@@ -159,13 +160,14 @@ class SagemakerDouble:
     # --- the wire --------------------------------------------------------------------------------
 
     def _record(
-        self, operation: str, body: bytes, fault: Fault | None
+        self, operation: str, headers: dict[str, str], body: bytes, fault: Fault | None
     ) -> Callable[[int | None], None]:
         try:
             asked = json.loads(body)
         except ValueError:
             asked = body
-        call = Call(operation, asked, fault)
+        key = headers.get("authorization", "").partition("Credential=")[2].partition("/")[0]
+        call = Call(operation, asked, fault, key)
         self.requests.append(call)
 
         def done(status: int | None) -> None:

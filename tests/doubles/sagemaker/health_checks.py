@@ -20,15 +20,19 @@ class HealthChecks:
         return next((one for one in self.operations if one.status == "InProgress"), None)
 
     def start(self, configurations: list[dict[str, Any]]) -> Operation:
-        """Begin; a second request while one is in progress is merged into it."""
-        operation = self.active()
-        if operation is None:
+        """Begin; a second request while one is in progress is merged into it, or supersedes it."""
+        operation = before = self.active()
+        if operation is None or self._machines.cluster.overlap == "supersede":
             operation = Operation(self._machines.clock.now(), [])
             self.operations.append(operation)
+        if before is not None and before is not operation:
+            before.status = "Superseded"
+            operation.configurations.extend(before.configurations)
+            operation.waits_for |= before.waits_for
         operation.configurations.extend(configurations)
         for node in self._meant(configurations):
             operation.waits_for.add(node.instance_id)
-            self._plan(operation, node)
+            self._plan(node)
         return operation
 
     def _meant(self, configurations: list[dict[str, Any]]) -> list[Node]:
@@ -44,31 +48,27 @@ class HealthChecks:
             ]
         return found
 
-    def _plan(self, operation: Operation, node: Node) -> None:
+    def _plan(self, node: Node) -> None:
         machines = self._machines
         if node.busy or node.status != RUNNING:
             # A job is not killed: the check waits for a while and then passes the machine over.
-            machines.clock.after(
-                machines.timings.busy_wait, lambda: self._give_up_or_begin(operation, node)
-            )
+            machines.clock.after(machines.timings.busy_wait, lambda: self._give_up_or_begin(node))
             return
-        machines.clock.after(machines.timings.check_begins, lambda: self._begin(operation, node))
+        machines.clock.after(machines.timings.check_begins, lambda: self._begin(node))
 
-    def _give_up_or_begin(self, operation: Operation, node: Node) -> None:
+    def _give_up_or_begin(self, node: Node) -> None:
         if node.busy or node.status != RUNNING:
-            self._over(operation, node)
+            self._over(node)
         else:
-            self._begin(operation, node)
+            self._begin(node)
 
-    def _begin(self, operation: Operation, node: Node) -> None:
+    def _begin(self, node: Node) -> None:
         node.status, node.under_way = TESTING, "check"
         self._machines.tell("check_running", node)
         if node.check_ends != "stuck":
-            self._machines.clock.after(
-                self._machines.timings.check, lambda: self._end(operation, node)
-            )
+            self._machines.clock.after(self._machines.timings.check, lambda: self._end(node))
 
-    def _end(self, operation: Operation, node: Node) -> None:
+    def _end(self, node: Node) -> None:
         node.under_way, node.status = None, RUNNING
         how, machines = node.check_ends, self._machines
         if how == "pass":
@@ -81,7 +81,7 @@ class HealthChecks:
             self._recover(node)
         else:
             machines.tell("check_silent", node)
-        self._over(operation, node)
+        self._over(node)
 
     def _recover(self, node: Node) -> None:
         """Do what the platform does by itself where node recovery is automatic."""
@@ -92,7 +92,8 @@ class HealthChecks:
         elif node.check_ends == "reboot":
             self._machines.reboot(node, "platform")
 
-    def _over(self, operation: Operation, node: Node) -> None:
-        operation.waits_for.discard(node.instance_id)
-        if not operation.waits_for:
-            operation.status = "Done"
+    def _over(self, node: Node) -> None:
+        for operation in self.operations:
+            operation.waits_for.discard(node.instance_id)
+            if operation.status == "InProgress" and not operation.waits_for:
+                operation.status = "Done"

@@ -44,7 +44,7 @@ class Network(ThreadingHTTPServer):
         self,
         handle: Handle,
         fault_for: Callable[[str], Fault | None],
-        record: Callable[[str, bytes, Fault | None], Callable[[int | None], None]],
+        record: Callable[[str, dict[str, str], bytes, Fault | None], Callable[[int | None], None]],
     ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.handle, self.fault_for, self.record = handle, fault_for, record
@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
         headers = {key.lower(): value for key, value in self.headers.items()}
         operation = headers.get("x-amz-target", "").partition(".")[2]
         fault = self.server.fault_for(operation)
-        done = self.server.record(operation, body, fault)
+        done = self.server.record(operation, headers, body, fault)
         if fault is None:
             reply: Reply | None = self.server.handle(headers, body)
         else:

@@ -76,7 +76,7 @@ class Cluster:
     keeps_logical_id: bool = True
     software_updated: bool = True  # UpdateClusterSoftware ran once; without it nothing is replaced
     replacement_fails: bool = False
-    overlap: str = "refuse"  # of two requests for deep health checks: "refuse" or "merge"
+    overlap: str = "refuse"  # of two requests for checks: "refuse", "merge" or "supersede"
     missing_as: str = "ResourceNotFound"  # or "ValidationException"
     page_limit: int = 100
     nodes: dict[str, Node] = field(default_factory=dict)
