@@ -27,6 +27,7 @@ def begin(drill: World) -> dict[str, Any]:
     drill.post_recorded()
     case = drill.service.read(f"/cases/{drill.proposal('replace')['case']}")
     drill.say(f"case: {case['headline']}")
+    expect(drill.sagemaker.calls == [], "something was ordered that nobody approved")
     cordon = drill.proposal("cordon")
     drill.approve(cordon)
     drill.reaches(cordon, "verified")
@@ -174,6 +175,7 @@ def check_with_teeth(say: Say) -> None:
         drill.post_recorded(TRANSIENT)
         drill.sagemaker.node(TRANSIENT).check_ends = "replace"
         check = drill.proposal("deep_health_check", TRANSIENT)
+        expect(drill.sagemaker.calls == [], "a check was begun that nobody approved")
         sent = drill.approve(check)
         drill.show(sent)
         expect(drill.results(check) == [], "a result is told before there is one")

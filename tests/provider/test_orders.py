@@ -167,6 +167,24 @@ def test_an_answer_that_proves_nothing_is_unknown_and_nothing_is_sent_again(
     assert double.node(IDS[0]).status == "ShuttingDown"  # it was taken all the same
 
 
+def test_a_refusal_for_too_many_requests_that_was_taken_all_the_same_is_unknown(
+    sagemaker: SagemakerDouble, port: ProviderPort
+) -> None:
+    sagemaker.set_fault(throttled(OP, after=True, times=1))
+    (got,) = port.replace([IDS[0]])
+    assert (got.answer, got.code) == (Answer.UNKNOWN, "ThrottlingException")
+    assert "and yet the machine is ShuttingDown" in got.message
+    assert len(sagemaker.calls) == 1
+
+
+def test_a_refusal_for_too_many_requests_stands_where_the_machine_cannot_be_read(
+    sagemaker: SagemakerDouble, port: ProviderPort
+) -> None:
+    sagemaker.set_fault(throttled("*"))
+    assert port.replace([IDS[0]])[0].answer is Answer.FAILED
+    assert sagemaker.node(IDS[0]).status == "Running"
+
+
 def test_a_slow_answer_is_waited_for(sagemaker: SagemakerDouble, port: ProviderPort) -> None:
     sagemaker.set_fault(Fault(OP, delay_s=0.3))
     assert port.replace([IDS[0]])[0].answer is Answer.ACCEPTED

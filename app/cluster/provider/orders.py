@@ -10,9 +10,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.cluster.errors import ClusterError
 from app.cluster.provider.calls import NotTaken, SagemakerCalls
-from app.cluster.provider.failures import plain
-from app.cluster.provider.ports import CHECKS, Answer, MachineAnswer, TestRequest
+from app.cluster.provider.failures import THROTTLED, Said, plain
+from app.cluster.provider.ports import (
+    CHECKS,
+    FAILURE,
+    RUNNING,
+    Answer,
+    MachineAnswer,
+    TestRequest,
+)
 
 SLICE = 25
 TEST_LIMIT = 500  # machines of one group
@@ -53,7 +61,7 @@ def batch(
         if isinstance(taken, NotTaken):
             # The next slice would meet the same; and after a riddle nothing more is destroyed.
             stopped = taken.message
-            answers |= {one: _not_taken(one, taken) for one in part}
+            answers |= {one: _looked_at(calls, cluster, one, taken) for one in part}
         else:
             answers |= _each(part, taken)
     return tuple(answers[one] for one in instance_ids)
@@ -95,6 +103,28 @@ def _failed(instance_id: str, said: Mapping[str, Any]) -> MachineAnswer:
 
 def _not_taken(instance_id: str, taken: NotTaken) -> MachineAnswer:
     return MachineAnswer(instance_id, taken.answer, taken.message, taken.code)
+
+
+def _looked_at(
+    calls: SagemakerCalls, cluster: str, instance_id: str, taken: NotTaken
+) -> MachineAnswer:
+    """Look at a machine after a refusal for too many requests: it has been seen to be taken."""
+    answer = _not_taken(instance_id, taken)
+    if taken.code not in THROTTLED or taken.answer is not Answer.FAILED:
+        return answer
+    try:
+        said = calls.try_reading("describe_cluster_node", ClusterName=cluster, NodeId=instance_id)
+    except ClusterError:
+        return answer
+    details = {} if isinstance(said, Said) else said.get("NodeDetails") or {}
+    status = str((details.get("InstanceStatus") or {}).get("Status") or "not found")
+    if status in (RUNNING, FAILURE):
+        return answer
+    words = (
+        f"SageMaker refused for too many requests ({taken.code}), and yet the machine is {status}: "
+        "whether the order was taken is not known."
+    )
+    return MachineAnswer(instance_id, Answer.UNKNOWN, words, taken.code)
 
 
 def refused(instance_id: str, words: str) -> MachineAnswer:

@@ -30,6 +30,7 @@ class Machines:
         self.cluster, self.clock, self.timings = cluster, clock, timings
         self.events: list[Event] = []
         self.watchers: list[Watcher] = []
+        self.begun: list[tuple[str, str]] = []  # what was begun, and for which machine
         self._number = itertools.count(0x0BB)
 
     def tell(self, step: str, node: Node) -> None:
@@ -46,6 +47,7 @@ class Machines:
     def replace(self, node: Node, by: str) -> None:
         """Begin to replace a machine: `by` is "replace" (an order) or "platform"."""
         node.under_way, node.status = by, SHUTTING_DOWN
+        self.begun.append((by, node.instance_id))
         self.tell("shutting_down", node)
         self.clock.after(self.timings.shut_down, lambda: self._gone(node))
 
@@ -114,6 +116,7 @@ class Machines:
     def reboot(self, node: Node, by: str) -> None:
         """Restart a machine: same id, same address, same name."""
         node.under_way, node.status = by, PENDING
+        self.begun.append((by, node.instance_id))
         self.tell("rebooting", node)
         self.clock.after(self.timings.reboot, lambda: self._rebooted(node))
 
