@@ -55,6 +55,11 @@ class Settings(BaseSettings):
         description="where the lines of a cluster's health agents are, by cluster name, as JSON: "
         '{"alpine": {"region": "us-west-2", "log_group": "name"}}; see docs/telemetry.md',
     )
+    step_log: dict[str, Any] = Field(
+        default_factory=dict,
+        description="log group of CloudWatch that gets every audit entry, as JSON: "
+        '{"region": "us-west-2", "log_group": "name"}; empty: none; see docs/actions.md',
+    )
     telemetry_days: int = Field(
         400,
         ge=0,

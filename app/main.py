@@ -16,6 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from app.actions.casework import Policy
 from app.actions.executor import Executor
+from app.actions.forwarding import Forwarder
 from app.actions.telemetry.collector import Collector
 from app.actions.telemetry.puller import Puller
 from app.api import alarms as alarms_api
@@ -31,10 +32,13 @@ from app.api import offenders as offenders_api
 from app.api import previews as previews_api
 from app.api import proposals as proposals_api
 from app.api import rails as rails_api
+from app.api import requests as requests_api
 from app.api import resume_floor as resume_floor_api
 from app.api import telemetry as telemetry_api
+from app.api import telemetry_export as telemetry_export_api
 from app.cluster import registry
 from app.cluster.provider import registry as provider_registry
+from app.cluster.step_log import step_log
 from app.config import Settings
 from app.context import Context
 from app.sources import log_entries
@@ -47,6 +51,7 @@ from app.web.pages import (
     alarm,
     approvals,
     audit,
+    batches,
     cases,
     condemned,
     decision_table,
@@ -54,7 +59,9 @@ from app.web.pages import (
     docket,
     jobs,
     offenders,
+    policy,
     proposals,
+    requests,
     search,
     settings,
     settings_people,
@@ -63,6 +70,7 @@ from app.web.pages import (
     telemetry,
     timeline,
     triage,
+    vetoes,
 )
 from ingest import routes as intake
 from ingest.apply import apply_posts
@@ -82,17 +90,21 @@ ROUTERS: tuple[APIRouter, ...] = (
     proposals.router,
     docket.router,
     approvals.router,
+    batches.router,
     cases.router,
     condemned.router,
+    requests.router,
     offenders.router,
     decision_table.router,
     triage.router,
     jobs.router,
     timeline.router,
     devices.router,
+    vetoes.router,
     telemetry.router,
     audit.router,
     settings.router,
+    policy.router,
     settings_tokens.router,
     settings_people.router,
     alarms_api.router,
@@ -102,6 +114,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     cases_api.router,
     devices_api.router,
     telemetry_api.router,
+    telemetry_export_api.router,
     node_log_api.router,
     offenders_api.router,
     decision_table_api.router,
@@ -109,6 +122,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     batches_api.router,
     proposals_api.router,
     previews_api.router,
+    requests_api.router,
     rails_api.router,
 )
 
@@ -158,6 +172,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     app.state.executor = Executor(context)
     app.state.puller = Puller(context)
     app.state.collector = Collector(context)
+    app.state.forwarder = Forwarder(context, step_log(settings.step_log))
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -170,10 +185,12 @@ def _lifespan(context: Context | None) -> Callable[[FastAPI], Any]:
         app.state.executor.start()
         app.state.puller.start()
         app.state.collector.start()
+        app.state.forwarder.start()
         yield
         await run_in_threadpool(app.state.collector.stop)
         await run_in_threadpool(app.state.puller.stop)
         await run_in_threadpool(app.state.executor.stop)
+        await run_in_threadpool(app.state.forwarder.stop)
         if context is not None:
             for one in chain.from_iterable(context.sources.values()):
                 one.close()

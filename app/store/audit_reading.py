@@ -52,6 +52,13 @@ def of_case(connection: Connection, case_id: int, limit: int = 200) -> tuple[Ent
     return page(connection, Filter(case_id=case_id), before=None, limit=limit)
 
 
+def after(connection: Connection, entry_id: int, limit: int) -> tuple[Entry, ...]:
+    """List the entries written after one, the oldest first."""
+    statement = sa.select(audit_entries).where(audit_entries.c.id > entry_id)
+    rows = connection.execute(statement.order_by(audit_entries.c.id).limit(limit))
+    return tuple(entry(row._asdict()) for row in rows)
+
+
 def walk(connection: Connection, wanted: Filter) -> Iterator[Entry]:
     """Go through entries in the order of their writing, the true order, a batch at a time."""
     after = 0
