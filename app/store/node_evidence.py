@@ -98,17 +98,25 @@ def want(
     insert_new(connection, node_evidence_wants, links)
 
 
-def claim(
-    connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int
-) -> list[Evidence]:
-    """Take what is due, and what a worker let its claim run out for; nodes before logs.
+def is_due(connection: Connection, now: datetime, lease: timedelta) -> bool:
+    """Tell whether there is anything to claim; nobody need write to find out that there is not."""
+    query = sa.select(_TABLE.c.id).where(_due(now, lease)).limit(1)
+    return connection.execute(query).first() is not None
 
-    What was refused is due again as well: a right is granted without anybody's telling us.
-    """
-    due = sa.or_(
+
+def _due(now: datetime, lease: timedelta) -> sa.ColumnElement[bool]:
+    """Say what is due. A refusal is, as a right is granted without anybody's telling us."""
+    return sa.or_(
         sa.and_(_TABLE.c.state.in_(("queued", "refused")), _TABLE.c.next_at <= now),
         sa.and_(_TABLE.c.state == "claimed", _TABLE.c.claimed_at < now - lease),
     )
+
+
+def claim(
+    connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int
+) -> list[Evidence]:
+    """Take what is due, and what a worker let its claim run out for; nodes before logs."""
+    due = _due(now, lease)
     order = (_TABLE.c.next_at, _TABLE.c.kind.desc(), _TABLE.c.id)
     chosen = sa.select(_TABLE.c.id).where(due).order_by(*order).limit(limit)
     if connection.dialect.name != "sqlite":

@@ -138,6 +138,32 @@ def test_a_machine_without_a_name_is_found_by_its_instance(house: House) -> None
     assert reading_of(service, alarm).status == "risen"
 
 
+def test_an_idle_collector_writes_nothing(house: House) -> None:
+    service = house.serve()
+    alarm = post_job(service)
+    nodes.want(service, alarm)
+    assert house.collect(service) == 2
+    before = service.context.store.writer.commits
+    assert house.collect(service, HOUR) == 0
+    assert service.context.store.writer.commits == before
+
+
+def test_a_time_that_has_not_begun_is_asked_for_at_its_end(house: House) -> None:
+    log = house.has_log()
+    service = house.serve()
+    alarm = post_job(service)
+    house.now = nodes.moment(-86_400)
+    nodes.want(service, alarm)
+    house.collect(service)
+    state, said = states(service, alarm)["log"]
+    assert (state, said) == ("queued", "It has not begun by the clock of this service.")
+    assert log.asked == []
+    log.put(GROUP, STREAM, (in_ms(-30), nodes.agent_line()))
+    house.collect(service, 25 * HOUR)
+    assert states(service, alarm)["log"] == ("done", None)
+    assert reading_of(service, alarm).status == "risen"
+
+
 def test_a_worker_that_ends_leaves_its_work_to_another(house: House) -> None:
     house.has_cluster(nodes.node(conditions=[nodes.fault()]))
     service = house.serve()

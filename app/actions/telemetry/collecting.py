@@ -47,6 +47,9 @@ def collect_due(
 ) -> int:
     """Collect what is due and read the alarms that ask for it; give how many questions."""
     now = context.now()
+    with context.store.reading() as connection:
+        if not node_evidence.is_due(connection, now, LEASE):
+            return 0
     taken = context.store.write(
         lambda connection: node_evidence.claim(connection, worker, now, LEASE, TAKEN)
     )

@@ -26,6 +26,8 @@ def read(context: Context, one: Evidence, now: datetime) -> Answer:
         raise NoWay("The instance id of this machine is not known, so its log cannot be found.")
     group = group_in(kept.record) if kept else None
     until = min(one.end, now).timestamp()
+    if until <= one.start.timestamp():
+        return Answer(said="It has not begun by the clock of this service.")
     found = log.read(LogQuestion(instance, group, one.start.timestamp(), until))
     return Answer(
         tuple(_raw(line) for line in found.lines),
