@@ -15,7 +15,6 @@ from witness.rules.samples import (
     from_prometheus,
     join,
     meant,
-    sample_value,
     scrape_interval,
     united,
 )
@@ -171,15 +170,17 @@ def test_the_order_of_samples_and_series_changes_nothing(order: list[int]) -> No
 
 
 def test_values_as_prometheus_prints_them() -> None:
-    assert math.isnan(sample_value("NaN"))
-    assert sample_value("+Inf") == math.inf
-    assert sample_value("-Inf") == -math.inf
-    assert sample_value("9.223372036854775808e+18") == 2.0**63
+    printed = ("NaN", "+Inf", "-Inf", "9.223372036854775808e+18")
+    read = from_prometheus({}, [(15.0 * at, text) for at, text in enumerate(printed)])
+    (_, nan), *others = read.samples
+    assert math.isnan(nan)
+    assert others == [(15.0, math.inf), (30.0, -math.inf), (45.0, 2.0**63)]
     for text in ("", "12,5", "twelve", "1" * 1000):
         with pytest.raises(ValueError, match=r"float|longer"):
-            sample_value(text)
-    with pytest.raises(ValueError, match="time"):
-        from_prometheus({}, [(math.nan, "1")])
+            from_prometheus({}, [(15.0, "1"), (30.0, text)])
+    for time in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match="time"):
+            from_prometheus({}, [(15.0, "1"), (time, "1")])
 
 
 def test_the_scrape_interval_is_seen_through_gaps() -> None:

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import lt
 from statistics import median
 
 MISSED = 1.5
@@ -43,7 +44,8 @@ def merged(
 
 def _is_rising(samples: list[tuple[float, float]]) -> bool:
     """Tell whether every sample has a time of its own, in order: then there is nothing to merge."""
-    return all(before[0] < after[0] for before, after in pairwise(samples))
+    times = [time for time, _ in samples]
+    return all(map(lt, times, times[1:]))
 
 
 def _in_hole(times: list[float], time: float, hole: float) -> bool:

@@ -8,6 +8,7 @@ of them are readings.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
+from operator import itemgetter
 from statistics import median
 
 from witness.rules.dcgm_fields import Field, field_of
@@ -90,27 +91,21 @@ class Joined:
     not_joined: tuple[NotJoined, ...]
 
 
-def sample_value(text: str | float) -> float:
-    """Read a value as Prometheus prints it: a number, NaN, +Inf or -Inf; ValueError else."""
-    if isinstance(text, str) and len(text) > LONGEST_VALUE:
-        raise ValueError("a sample's value is longer than any number")
-    return float(text)
-
-
 def from_prometheus(
     metric: Mapping[str, str], values: Sequence[tuple[float, str] | Sequence[float | str]]
 ) -> RawSeries:
     """Read one entry of a matrix result: `metric`, and `values` as pairs of time and text.
 
-    ValueError where a time is no finite number or a value no number.
+    A value is a number, NaN, +Inf or -Inf. ValueError where a time is no finite number or a value
+    none of these.
     """
-    samples = [
-        # Written out: a call for each sample would double what reading an answer costs.
-        (float(time), float(text) if len(str(text)) <= LONGEST_VALUE else sample_value(text))
-        for time, text in values
-    ]
-    if not all(isfinite(time) for time, _ in samples):
+    times, texts = [float(time) for time, _ in values], [text for _, text in values]
+    # Whole columns at once: a call for each sample would double what reading an answer costs.
+    if not isfinite(sum(times)):
         raise ValueError("a sample's time is not a finite number")
+    if max(map(len, map(str, texts)), default=0) > LONGEST_VALUE:
+        raise ValueError("a sample's value is longer than any number")
+    samples = list(zip(times, map(float, texts), strict=True))
     return RawSeries(dict(metric), samples)
 
 
@@ -216,9 +211,7 @@ def _part(labels: Mapping[str, str], known: Field) -> Part:
 def _joined(
     uuid: str, field_id: int, part: Part, members: list[RawSeries], interval: float | None
 ) -> Series:
-    sorted_members = [
-        (sorted(one.samples, key=lambda sample: sample[0]), one.labels) for one in members
-    ]
+    sorted_members = [(sorted(one.samples, key=itemgetter(0)), one.labels) for one in members]
     by_first = sorted(
         sorted_members, key=lambda one: (one[0][0][0] if one[0] else 0.0, sorted(one[1].items()))
     )
