@@ -49,12 +49,14 @@ def _usable(text: object) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(text)
-        loopback = parts.hostname in _LOOPBACK and parts.port is not None
+        readable = parts.port is None or parts.port > 0
     except ValueError:
         return None
+    loopback = parts.hostname in _LOOPBACK
     if parts.scheme != "https" and not (parts.scheme == "http" and loopback):
         return None
-    return parts if parts.hostname and "@" not in parts.netloc and "\\" not in text else None
+    sound = readable and "@" not in parts.netloc and "\\" not in text
+    return parts if parts.hostname and sound else None
 
 
 def _address(parts: SplitResult, node: str | None, start: datetime, end: datetime) -> str:
