@@ -72,12 +72,7 @@ def read(connection: Connection, now: datetime, silent_after: timedelta) -> Flee
     """Read the whole strip."""
     waiting, since = connection.execute(
         sa.select(sa.func.count(), sa.func.min(proposals.c.created_at))
-        .join(cases, cases.c.id == proposals.c.case_id)
-        .where(
-            proposals.c.status == "proposed",
-            proposals.c.blocked.is_(None),
-            cases.c.status == "open",
-        )
+        .where(proposals.c.status == "proposed", proposals.c.blocked.is_(None))
     ).one()
     idle, silent = _stopped_or_silent(connection, now, silent_after)
     return FleetState(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from app.actions.tests_of_case import NOTHING, Tested
 from app.store.hardware_tests import AUDIT, DEEP
-from app.web import words
 from app.web.chip import Chip
 
 NAMES = {DEEP: "health check", AUDIT: "targeted audit"}
@@ -76,7 +75,7 @@ def _one(one: Tested, said: Said, at_best: float) -> None:
     assert test is not None
     name = NAMES[test.kind].capitalize()
     checks = f" ({', '.join(test.checks)})" if test.checks else ""
-    at = f"{words.in_utc(test.at)}, {test.source}"
+    at = f"{test.at:%Y-%m-%d %H:%M} UTC, {test.source}"
     if test.result == "failed":
         word = "an alarm came" if test.kind == AUDIT else "failed"
         said.speaks_for.append(f"{name} {word}{checks}: {at}. {test.words}")
