@@ -54,7 +54,7 @@ def test_taken_is_not_passed_and_running_is_seen_before_the_result(yard: Yard) -
     yard.pass_time(5)
     assert yard.row(sent.id).status == "waiting"
     assert result(yard, sent).result == "running"
-    yard.pass_time(90)
+    yard.pass_time(90, step=15)
     done = yard.row(sent.id)
     assert done.status == "verified"
     assert result(yard, sent).result == "passed"
@@ -102,7 +102,7 @@ def test_without_a_label_a_machine_that_was_seen_in_progress_and_runs_again_pass
 ) -> None:
     yard = make_yard(orchestrator="Slurm", continuous=False)
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     assert yard.row(sent.id).status == "verified"
     assert result(yard, sent).result == "passed"
 
@@ -111,7 +111,7 @@ def test_a_machine_that_fails_and_stays_has_failed(make_yard: MakeYard) -> None:
     yard = make_yard(node_recovery="None")
     yard.sagemaker.node(instance(2)).check_ends = "fail"
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     assert yard.row(sent.id).status == "verified"
     assert result(yard, sent).result == "failed"
 
@@ -124,7 +124,7 @@ def test_a_failed_machine_that_the_platform_leaves_alone_is_waited_for_and_then_
     yard.pass_time(80)
     assert yard.row(sent.id).status == "waiting"
     assert result(yard, sent).result == "failed"
-    yard.pass_time(60)
+    yard.pass_time(60, step=15)
     done = yard.row(sent.id)
     assert done.status == "verified"
     assert "has done nothing about it" in str(done.outcome)
@@ -136,7 +136,7 @@ def test_a_machine_that_the_platform_replaces_by_itself_is_failed_and_linked(yar
     yard.pass_time(76)
     assert yard.row(sent.id).status == "waiting"
     assert result(yard, sent).result == "failed"
-    yard.pass_time(60)
+    yard.pass_time(60, step=15)
     done = yard.row(sent.id)
     assert done.status == "verified"
     assert "the platform replaced it by itself" in str(done.outcome)
@@ -151,7 +151,7 @@ def test_with_karpenter_a_failed_machine_goes_and_nothing_comes(make_yard: MakeY
     yard = make_yard(autoscaler="Karpenter")
     yard.sagemaker.node(instance(2)).check_ends = "replace"
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(120)
+    yard.pass_time(120, step=15)
     done = yard.row(sent.id)
     assert done.status == "verified"
     assert "Nothing is known to have come back" in str(done.outcome)
@@ -161,7 +161,7 @@ def test_with_karpenter_a_failed_machine_goes_and_nothing_comes(make_yard: MakeY
 def test_a_machine_that_the_platform_restarts_by_itself_has_failed(yard: Yard) -> None:
     yard.sagemaker.node(instance(2)).check_ends = "reboot"
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     done = yard.row(sent.id)
     assert done.status == "verified"
     assert result(yard, sent).result == "failed"
@@ -204,7 +204,7 @@ def test_a_check_of_this_machine_by_somebody_else_is_followed_and_not_repeated(y
     sent = yard.run(yard.approve(TEST, 2))
     assert (sent.status, sent.result) == ("waiting", "under_way")
     assert yard.sagemaker.calls == []
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     assert yard.row(sent.id).status == "verified"
     assert result(yard, sent).result == "passed"
 
@@ -280,7 +280,7 @@ def test_a_lost_answer_is_settled_by_the_request_that_is_listed(fault: Fault, ya
     yard.sagemaker.set_fault(fault)
     sent = yard.run(yard.approve(TEST, 2))
     assert sent.status == "unknown"
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     assert yard.row(sent.id).status == "verified"
     assert result(yard, sent).result == "passed"
     assert len(yard.sagemaker.calls) == 1
@@ -290,7 +290,7 @@ def test_a_lost_answer_of_a_request_that_was_not_taken_stays_unknown(yard: Yard)
     yard.sagemaker.set_fault(Fault(START, 500, times=1))
     label(yard, 2, CHECK, "Passed")
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     row = yard.row(sent.id)
     assert row.status == "unknown"
     assert "No request for it is listed" in str(row.details["standing"])
@@ -323,7 +323,7 @@ def test_a_list_that_cannot_be_read_sends_nothing(yard: Yard) -> None:
 def test_a_new_fault_on_a_machine_that_runs_again_is_a_failure(yard: Yard) -> None:
     yard.sagemaker.node(instance(2)).check_ends = "silent"
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(60)
+    yard.pass_time(60, step=15)
     label(yard, 2, FAULT_TYPES, "NvidiaErrorTerminate")
     yard.pass_time(30)
     assert result(yard, sent).result == "failed"
@@ -340,7 +340,7 @@ def test_a_dry_run_tests_nothing(yard: Yard) -> None:
 def test_looks_become_rare_and_end(yard: Yard) -> None:
     yard.sagemaker.node(instance(2)).check_ends = "stuck"
     sent = yard.run(yard.approve(TEST, 2))
-    yard.pass_time(60)
+    yard.pass_time(60, step=15)
     row = yard.row(sent.id)
     assert row.next_look_at is not None
     assert timedelta() < row.next_look_at - yard.context.now() <= timedelta(minutes=10)
@@ -354,6 +354,6 @@ def test_a_request_that_was_superseded_is_followed_in_the_newer_one(make_yard: M
     yard.sagemaker.checks.start([{**configuration, "InstanceIds": [instance(3)]}])
     looking.look_again(yard.context, sent.id)
     assert yard.row(sent.id).status == "accepted"
-    yard.pass_time(100)
+    yard.pass_time(100, step=15)
     assert yard.row(sent.id).status == "verified"
     assert result(yard, sent).result == "passed"
