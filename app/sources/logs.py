@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from app.sources.aws_calls import DENIED, MISSING, Service
+from app.sources.log_groups import LogGroup
 from app.sources.ports import Away, Refused
-from app.sources.texts import one_line
 
 AGENT = "SagemakerHealthMonitoringAgent"
 DETECTION = "HealthMonitoringAgentDetectionEvent"
@@ -23,9 +25,6 @@ PAGES_LIMIT = 300
 LONGEST_S = 120.0
 """For all pages of one question; more than a thread should wait for."""
 TIMEOUT_S = 20.0
-PASSES = frozenset({"ServiceUnavailableException", "ExpiredTokenException", "RequestExpired"})
-"""What the service says of itself, or of credentials that are refreshed by the next time."""
-DENIED = frozenset({"AccessDeniedException", "AccessDenied", "UnrecognizedClientException"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +79,11 @@ class CloudWatchLog:
     """One log group of CloudWatch Logs; safe to share between threads."""
 
     def __init__(
-        self, region: str, log_group: str, group: str | None = None,
+        self, region: str, log_group: str | LogGroup, group: str | None = None,
         timeout_s: float = TIMEOUT_S, endpoint_url: str | None = None,
     ) -> None:  # fmt: skip
         self._region, self._log_group, self._group = region, log_group, group
-        self._timeout_s, self._endpoint_url = timeout_s, endpoint_url
-        self._client: Any = None
-        self._making = threading.Lock()  # botocore does not make clients in two threads at once
+        self._service = Service("logs", "CloudWatch Logs", region, timeout_s, endpoint_url)
         self._stopping = threading.Event()
 
     def read(self, question: LogQuestion) -> Lines:
@@ -112,18 +109,18 @@ class CloudWatchLog:
     def close(self) -> None:
         """Close connections, and end a reading under way."""
         self._stopping.set()
-        with self._making:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        self._service.close()
+        if isinstance(self._log_group, LogGroup):
+            self._log_group.close()
 
     def _pages(self, question: LogQuestion) -> Iterator[Mapping[str, Any]]:
         group = question.group or self._group
         # By prefix, also of one stream: a stream that is not there is an error only by its name.
         prefix = f"{AGENT}/{group}/{question.instance_id}" if group else f"{AGENT}/"
-        named = "logGroupIdentifier" if self._log_group.startswith("arn:") else "logGroupName"
+        where = self._log_group if isinstance(self._log_group, str) else self._log_group.name()
+        named = "logGroupIdentifier" if where.startswith("arn:") else "logGroupName"
         asked: dict[str, Any] = {
-            named: self._log_group,
+            named: where,
             "logStreamNamePrefix": prefix,
             "filterPattern": DETECTION,
             "startTime": max(round(question.start * 1000), 0),
@@ -131,61 +128,21 @@ class CloudWatchLog:
             "startFromHead": False,
         }
         while True:
-            page = self._ask(asked)
+            if self._stopping.is_set():
+                raise Away("The service is stopping.")
+            page = self._service.call("filter_log_events", asked, partial(self._known, where))
             yield page
             following = page.get("nextToken")
             if not following or following == asked.get("nextToken"):
                 return
             asked["nextToken"] = following
 
-    def _ask(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
-
-        if self._stopping.is_set():
-            raise Away("The service is stopping.")
-        try:
-            page: Mapping[str, Any] = self._made().filter_log_events(**asked)
-        except ClientError as error:
-            raise self._said_no(error.response) from None
-        except NoCredentialsError:
-            raise Refused("No AWS credentials are to be found here.") from None
-        except BotoCoreError as error:
-            raise Away(f"CloudWatch Logs cannot be asked: {one_line(str(error))}.") from None
-        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-            kind = type(error).__name__
-            raise Refused(f"CloudWatch Logs cannot be asked or understood: {kind}.") from None
-        return page
-
-    def _made(self) -> Any:
-        from botocore.config import Config
-        from botocore.session import get_session
-
-        with self._making:
-            if self._client is None:
-                patience = Config(
-                    connect_timeout=min(self._timeout_s, 5.0),
-                    read_timeout=self._timeout_s,
-                    # Throttling is usual: a few calls a second are all that an account may make.
-                    retries={"mode": "standard", "total_max_attempts": 3},
-                )
-                self._client = get_session().create_client(
-                    "logs", region_name=self._region, endpoint_url=self._endpoint_url,
-                    config=patience,
-                )  # fmt: skip
-            return self._client
-
-    def _said_no(self, response: Mapping[str, Any]) -> Refused | Away:
-        said = response.get("Error", {})
-        code, message = one_line(str(said.get("Code"))), one_line(str(said.get("Message")))
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
-        if code == "ResourceNotFoundException":
-            where = f"{one_line(self._log_group)} in {self._region}"
-            return Refused(f"CloudWatch Logs has no log group {where}: {message}")
+    def _known(self, where: str, code: str, message: str) -> str | None:
+        if code in MISSING:
+            return f"CloudWatch Logs has no log group {where} in {self._region}: {message}"
         if code in DENIED:
-            return Refused(f"CloudWatch Logs does not allow logs:FilterLogEvents: {message}")
-        text = f"CloudWatch Logs does not give the lines: {code}, {message}"
-        passes = status >= 500 or status == 429 or "Throttl" in code or code in PASSES
-        return Away(text) if passes else Refused(text)
+            return f"CloudWatch Logs does not allow logs:FilterLogEvents: {message}"
+        return None
 
 
 class BrokenLog:

@@ -11,6 +11,7 @@ from app.sources.log_entries import node_logs, wrong
 from app.sources.logs import AGENT, CloudWatchLog, Lines, LogQuestion
 from app.sources.ports import Away, Refused
 from tests.doubles.cloudwatch_logs import CloudWatchLogsDouble
+from tests.doubles.sagemaker import SagemakerDouble
 
 GROUP = "/aws/sagemaker/Clusters/alpine/4k2xq9mlunp0"
 NODE, OTHER = "i-0c0ffee0000000001", "i-0c0ffee0000000002"
@@ -191,7 +192,11 @@ GOOD = {"region": "us-west-2", "log_group": GROUP}
         (GOOD, None),
         ({**GOOD, "instance_group": "gpu-1", "timeout_s": 5}, None),
         ({**GOOD, "log_group": f"arn:aws:logs:us-west-2:111122223333:log-group:{GROUP}"}, None),
-        ({"region": "us-west-2"}, "log_group is neither the name of a log group nor its ARN"),
+        ({"region": "us-west-2", "hyperpod_cluster": "alpine"}, None),
+        ({"region": "us-west-2"}, "it needs one of log_group and hyperpod_cluster"),
+        ({**GOOD, "hyperpod_cluster": "x"}, "it needs one of log_group and hyperpod_cluster"),
+        ({"region": "x", "hyperpod_cluster": "a/b"}, "hyperpod_cluster is no name of one"),
+        ({**GOOD, "log_group": "a b"}, "log_group is neither the name of a log group nor its ARN"),
         ({"log_group": GROUP}, "region is no name of one"),
         ({**GOOD, "region": "us west"}, "region is no name of one"),
         ({**GOOD, "instance_group": "a/b"}, "instance_group is no name of one"),
@@ -211,3 +216,22 @@ def test_a_wrong_entry_refuses_and_stops_nothing() -> None:
     with pytest.raises(Refused, match="The entry of brook in WITNESS_NODE_LOGS cannot be used"):
         found["brook"].read(LogQuestion(NODE, None, 0, 1))
     found.close()
+
+
+def test_the_log_group_of_a_cluster_is_found_by_its_name_and_asked_for_once() -> None:
+    with SagemakerDouble() as sagemaker, CloudWatchLogsDouble() as double:
+        known = sagemaker.cluster
+        group = f"/aws/sagemaker/Clusters/{known.name}/{known.arn.rsplit('/', 1)[-1]}"
+        double.put(group, STREAM, (T * 1000, FAULT))
+        entry = {
+            "region": "us-west-2", "hyperpod_cluster": known.name, "endpoint_url": double.url,
+            "sagemaker_endpoint_url": sagemaker.url,
+        }  # fmt: skip
+        found = node_logs({"alpine": entry, "x": {**entry, "hyperpod_cluster": "x"}})
+        question = LogQuestion(NODE, "gpu", T - 1, T + 1)
+        assert len(found["alpine"].read(question).lines) == 1
+        assert len(found["alpine"].read(question).lines) == 1
+        assert [one.operation for one in sagemaker.requests] == ["DescribeCluster"]
+        with pytest.raises(Refused, match="SageMaker has no cluster x in us-west-2"):
+            found["x"].read(question)
+        found.close()
