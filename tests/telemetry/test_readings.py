@@ -195,3 +195,27 @@ def test_readings_of_another_plan_go_with_the_new_ones(serve: Serve) -> None:
     assert len(gpus_read(service, alarm)) == 2
     assert reading.read_alarm(service.context, ids.read(alarm)) == 1
     assert gpus_read(service, alarm) == {ids.derive("gpu", d.gpu(13))}
+
+
+def test_a_page_loads_whole_readings_of_the_suspects_that_it_shows(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = using(serve(), Fleet(VALUES))
+    alarm = post_fault(service)
+    rounds(service)
+    loaded: list[int] = []
+    read = telemetry_kept.readings_of_alarms
+
+    def watched(*given: Any, **more: Any) -> Any:
+        found = read(*given, **more)
+        loaded.append(sum(bool(one.reading) for one in found))
+        return found
+
+    monkeypatch.setattr(telemetry_kept, "readings_of_alarms", watched)
+    page = service.person().get(f"/alarms/{alarm}")
+    assert loaded == [4, 0]
+    assert "And 28 more GPUs" in page
+    told = service.read(f"/alarms/{alarm}")["telemetry"]["readings"]
+    assert loaded == [4, 0, 32]
+    assert all(one["looked_at"] for one in told)
+    assert {one["state"] for one in told} == {"nothing_found"}

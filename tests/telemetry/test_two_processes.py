@@ -15,6 +15,7 @@ from app.store.columns import micros
 from app.store.database import connect
 from app.store.tables import telemetry_asks, telemetry_windows
 from app.store.telemetry_queue import Want
+from app.store.telemetry_retention import Limits, delete_samples
 from tests.pages_alarm import documents as d
 
 NOW = datetime(2026, 11, 2, 15, tzinfo=UTC)
@@ -47,7 +48,8 @@ def engine(migrated_postgres_url: str) -> Iterator[Engine]:
 
 def at_once(engine: Engine, *works: Callable[[Connection, int], object]) -> list[str]:
     """Run works in transactions of their own, again and again at the same moment; give failures."""
-    together, failures = threading.Barrier(len(works)), []
+    together = threading.Barrier(len(works))
+    failures: list[str] = []
 
     def run(work: Callable[[Connection, int], object]) -> None:
         for number in range(ROUNDS):
@@ -137,3 +139,17 @@ def test_a_plan_that_is_overtaken_writes_nothing(engine: Engine) -> None:
         found = row.one()
     assert len(asked) == len(WANTS)
     assert (found.state, micros(found.wanted_at)) == ("wanted", micros(NOW) + 1_000_000)
+
+
+def test_two_that_delete_old_samples_delete_each_once(engine: Engine) -> None:
+    late = NOW + timedelta(days=500)
+    limits, deleted = Limits(NOW + timedelta(days=1), None), []
+    with engine.begin() as connection:
+        values = {"state": "done", "pulled_at": NOW, "samples": 3}
+        connection.execute(telemetry_windows.update().values(values))
+
+    def delete(connection: Connection, number: int) -> None:
+        deleted.append(delete_samples(connection, limits, late, 5).windows)
+
+    assert at_once(engine, delete, delete) == []
+    assert sum(deleted) == len(WANTS)

@@ -36,7 +36,7 @@ def read_of_gpu(connection: Connection, alarm_id: int, gpu: Gpu) -> OfGpu | None
     if facts.attempt_id is not None:
         beats = attempt_reading.read_beats(connection, facts.attempt_id, facts.step)
     asked = [one for one in telemetry_queue.of_alarm(connection, alarm_id) if one[0] == gpu.id]
-    readings = telemetry_kept.readings_of_alarms(connection, [alarm_id])
+    readings = telemetry_kept.readings_of_alarms(connection, [alarm_id], [gpu.id])
     shown = show(connection, gpu.uuid, asked, {one.gpu_id: one for one in readings}, drawn=True)
     windows = {one.id: one for _, _, one in asked}
     samples, size = telemetry_kept.sizes(connection, list(windows))

@@ -24,7 +24,7 @@ class Stamp:
 def of_alarm(connection: Connection, alarm_id: int) -> Stamp:
     """Stamp what is kept of an alarm: windows, readings, what was asked of machines."""
     windows = [one for _, _, one in telemetry_queue.of_alarm(connection, alarm_id)]
-    kept = telemetry_kept.readings_of_alarms(connection, [alarm_id])
+    kept = telemetry_kept.readings_of_alarms(connection, [alarm_id], ())
     found = stamp(windows, kept, node_evidence.of_alarm(connection, alarm_id))
     # Nothing asks for windows before the alarm was planned, nor reads them before all had a turn.
     state = telemetry_asked.ask_state(connection, alarm_id)
