@@ -10,6 +10,9 @@ from app.actions.previewing.resuming import Going
 from app.web import words
 from app.web.alarm.steps import CHOICE_WORDS
 
+TAKES_DISKS = ("replace", "deep_health_check")
+"""After these the disks of the machine are gone, or may be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -70,6 +73,8 @@ def _ends(shown: Preview) -> Answer:
 
 def _lost(shown: Preview) -> Answer:
     question = "Lost for good"
+    if shown.live.gone:
+        return Answer(question, "Nothing more", ("the node is gone",))
     if not shown.losses:
         return Answer(question, "Nothing", ("it can be undone",))
     certain = [one for one in shown.losses if one.certain]
@@ -109,7 +114,8 @@ def _goes_on(shown: Preview) -> Answer:
     best = going.choices[0]
     lost: tuple[str, ...] = ()
     lasting = going.shared or next((one for one in going.choices if one.place == "shared"), None)
-    if shown.proposal.destroys and best.place == "local" and lasting is not None:
+    ends = shown.proposal.action in TAKES_DISKS
+    if ends and best.place == "local" and lasting is not None:
         lost = (f"step {best.choice.step:,} lies on nodes’ own disks",)
         best = lasting
     cost = ""

@@ -37,9 +37,10 @@ def test_a_cordon_of_somebody_else_is_satisfied_and_never_lifted(make_scene: Mak
 
 
 def test_a_node_that_is_gone_ends_as_gone_and_stays_in_the_history(make_scene: MakeScene) -> None:
-    scene = make_scene(cluster_of("node_gone"))
+    scene = make_scene(cluster_of("four_nodes"))
     assert scene.sagemaker is not None
     del scene.sagemaker.cluster.nodes[INSTANCE]
+    scene.kubernetes.remove(NODE)  # the double of the provider brought it along
     cordon, replace = scene.service.proposal()["id"], scene.propose("replace")
     page = scene.page(replace)
     assert f"The node is gone: the cluster knows no node {NODE}" in page

@@ -25,6 +25,8 @@ def way_of(proposal: Proposal) -> str:
 def will_happen(proposal: Proposal, live: Live, platform: Platform, held: Held) -> tuple[str, ...]:
     """Say what an approval does."""
     action = proposal.action
+    if live.gone and action != "targeted_audit":
+        return ("Nothing is sent for a node that is gone: an approval ends as that.",)
     if action == "cordon":
         return _cordon(live, held)
     if action == "replace":

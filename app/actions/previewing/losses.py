@@ -70,8 +70,8 @@ def local_checkpoints(jobs: Iterable[JobHere]) -> tuple[Checkpoints, ...]:
 
 def losses(proposal: Proposal, live: Live, kept: Kept) -> tuple[Loss, ...]:
     """List what an action takes with it; empty for one that takes nothing."""
-    if not proposal.destroys:
-        return ()
+    if not proposal.destroys or live.gone:
+        return ()  # of a node that is gone nothing more can be lost
     found = [*_pods(live), *_volumes(proposal, live), *_checkpoints(proposal, kept)]
     return (*_machine(proposal), *found, *_evidence(kept, proposal))
 
