@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.actions import hardware_tests, probation, screening
+from app.actions import hardware_tests, probation, screening, slices
 from app.actions.orders.ports import Sight
 from app.config import Settings
 from app.store.connection import Connection
@@ -24,5 +24,8 @@ def follow(
         probation.settle_audit(connection, sight, now)
     if proposal.action == "uncordon" and proposal.status == "verified":
         probation.after_uncordon(connection, settings, proposal, now)
+    if proposal.action == "cordon" and proposal.status == "verified":
+        rest = sight.details.get(slices.SLICE) or ()
+        slices.propose_rest(connection, proposal, rest, now, settings.proposal_days)
     if proposal.action == "replace" and proposal.status == "verified":
         screening.after_replacement(connection, proposal, sight.link, now, settings.proposal_days)

@@ -16,7 +16,7 @@ from witness.rules.proposal import ProposedAction, Recommendation
 # An alarm that names nobody on more nodes than this gets no cordon each: that would stop a fleet.
 NODES_WITHOUT_NAME = 4
 # These propose on grounds of their own, which a new judgement of the alarms says nothing about.
-OWN_GROUND = frozenset({"screening", "condemned GPU", "return to service"})
+OWN_GROUND = frozenset({"screening", "condemned GPU", "return to service", "slice"})
 NO_ROW = "no row"
 # Whatever else stands as who recommended it is a person's name, or a token's.
 RULES = frozenset({*BY_ID, NO_ROW})

@@ -12,6 +12,7 @@ import pytest
 
 from app.cluster.label_orders import REPORT_STATUS
 from app.cluster.provider import registry
+from app.store import proposals
 from app.store.proposals import Proposal
 from tests.doubles.compute_engine import ComputeEngineDouble
 from tests.orders.conftest import MakeYard
@@ -141,6 +142,30 @@ def test_a_machine_that_is_gone_or_elsewhere_is_not_reported(
     sent = yard.run(_approve(yard, "gke_host"))
     assert sent.status == status, sent.outcome
     assert compute.reports == []
+
+
+def test_a_cordon_of_one_host_proposes_those_of_its_slice(make_embedded_yard: MakeYard) -> None:
+    yard = make_embedded_yard(machines=4)
+    tpu = {
+        "cloud.google.com/gke-nodepool": "slice-a", "cloud.google.com/gke-tpu-topology": "2x2x2",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
+    }  # fmt: skip
+    for number in (1, 2, 3):
+        yard.kubernetes.change(f"hyperpod-{instance(number)}", lambda obj: _as_tpu(obj, tpu, "4"))
+    alone = {**tpu, "cloud.google.com/gke-nodepool": "single"}
+    yard.kubernetes.change(f"hyperpod-{instance(4)}", lambda obj: _as_tpu(obj, alone, "8"))
+    assert yard.run(yard.approve("cordon", 1)).status == "verified"
+    assert yard.run(yard.approve("cordon", 4)).status == "verified"
+    with yard.context.store.reading() as connection:
+        found = proposals.of_cases(connection, [1])[1]
+    waiting = {one.node_name: one for one in found if one.status == "proposed"}
+    assert set(waiting) == {f"hyperpod-{instance(number)}" for number in (2, 3)}
+    assert all("one slice with" in one.why for one in waiting.values())
+
+
+def _as_tpu(obj: dict[str, Any], labels: dict[str, str], chips: str) -> None:
+    obj["metadata"]["labels"] = dict(labels)
+    obj["status"]["allocatable"] = {"google.com/tpu": chips}
 
 
 def test_what_is_only_recorded_is_not_sent(gke: Set, compute: ComputeEngineDouble) -> None:

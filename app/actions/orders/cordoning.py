@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+from app.actions import slices
 from app.actions.orders.ports import Sight
 from app.actions.reaching import another_instance, port_of, request_of
 from app.cluster.errors import ClusterError, ClusterNotConfigured, NodeGone
 from app.cluster.outcomes import outcome_of
-from app.cluster.ports import ActionResult, Outcome, Standing
+from app.cluster.ports import ActionResult, NodeState, Outcome, Standing
 from app.context import Context
 from app.store.proposals import Proposal
 
@@ -48,10 +50,22 @@ class Cordon:
         if check.standing is Standing.HOLDS and check.state is not None:
             ours = check.state.our_cordon
             if ours is not None and ours.proposal == request.proposal:
-                return Sight("verified", check.message, check.state)
+                rest = _rest_of_slice(context, proposal, check.state)
+                return Sight("verified", check.message, check.state, rest)
         if check.standing in (Standing.GONE, Standing.REPLACED):
             return Sight("gone", check.message, check.state)
         return Sight(None, check.message, check.state)
+
+
+def _rest_of_slice(context: Context, proposal: Proposal, state: NodeState) -> dict[str, Any]:
+    """Name the other hosts of a TPU slice; nothing for any other node."""
+    if not slices.is_of_many_hosts(state):
+        return {}
+    try:
+        found = slices.others(state, port_of(context, proposal.cluster).nodes())
+    except ClusterError:
+        return {}  # the cordon stands all the same
+    return {slices.SLICE: found} if found else {}
 
 
 class Uncordon:
