@@ -6,8 +6,15 @@ import pytest
 
 from tests.doubles.sagemaker import Platform
 from tests.drill import world
-from tests.drill.__main__ import main
+from tests.drill.__main__ import main, wanted
 from tests.drill.scenes import SCENES
+
+
+def test_none_named_means_all_and_an_unknown_one_is_refused() -> None:
+    assert wanted([]) == list(SCENES)
+    assert wanted(["karpenter"]) == ["karpenter"]
+    with pytest.raises(SystemExit):
+        wanted(["nothing"])
 
 
 def test_the_whole_life_of_a_replacement_holds(capsys: pytest.CaptureFixture[str]) -> None:
