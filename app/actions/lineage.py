@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.actions import ways
 from app.actions.reaching import port_of, provider_of
 from app.cluster.errors import ClusterError
 from app.cluster.ports import NodeState
@@ -12,7 +13,7 @@ from app.context import Context
 from app.store.proposals import Proposal
 
 Lineage = Mapping[str, str]
-"""node, node_uid, instance_id, logical_id, launched_at (ISO); what is not known is left out."""
+"""node, node_uid, instance_id, logical_id, launched_at (ISO), way; what is not known is left out."""
 
 
 def lineage_of(
@@ -26,6 +27,7 @@ def lineage_of(
         "instance_id": proposal.instance_id or (state.instance_id if state else None),
         "logical_id": machine.logical_id if machine else None,
         "launched_at": launched.isoformat() if launched else None,
+        ways.WAY: ways.of_node(state) if proposal.action == "replace" else None,
     }
     return {name: value for name, value in known.items() if value}
 

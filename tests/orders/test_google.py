@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app.actions.lineage import read_lineage
 from app.cluster.label_orders import REPORT_STATUS
 from app.cluster.provider import registry
 from app.store import proposals
@@ -142,6 +143,21 @@ def test_a_machine_that_is_gone_or_elsewhere_is_not_reported(
     sent = yard.run(_approve(yard, "gke_host"))
     assert sent.status == status, sent.outcome
     assert compute.reports == []
+
+
+def test_the_node_says_in_which_way_where_nobody_chose(
+    gke: Set, compute: ComputeEngineDouble
+) -> None:
+    tpu = {"cloud.google.com/gke-tpu-accelerator": "tpu7x"}
+    yard = gke(compute.entry(), compute.provider_id(), **tpu)
+    proposal = yard.approve("replace", 1)
+    lineage = read_lineage(yard.context, proposal)
+    assert lineage["way"] == "gke_host"
+    yard.context.store.write(
+        lambda c: proposals.move(c, proposal.id, ("approved",), {"lineage": dict(lineage)})
+    )
+    assert yard.run(proposal).status == "accepted"
+    assert len(compute.reports) == 1
 
 
 def test_a_cordon_of_one_host_proposes_those_of_its_slice(make_embedded_yard: MakeYard) -> None:

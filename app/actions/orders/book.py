@@ -12,6 +12,7 @@ from app.actions.orders.repairing import ReportByLabel
 from app.actions.orders.replacing import Replace
 from app.actions.orders.reporting import ReportHost
 from app.actions.orders.testing import DeepCheck
+from app.actions.ways import way_of
 from app.store.proposals import Proposal
 
 BY_ACTION: Mapping[str, Order] = {
@@ -31,5 +32,5 @@ CONNECTED = frozenset(BY_ACTION)
 
 def order_of(proposal: Proposal) -> Order | None:
     """Find how an action is carried out; None: it is not connected."""
-    way = str(proposal.parameters.get("way", "api"))
-    return BY_WAY.get((proposal.action, way)) or BY_ACTION.get(proposal.action)
+    found = BY_WAY.get((proposal.action, way_of(proposal)))
+    return found or BY_ACTION.get(proposal.action)
