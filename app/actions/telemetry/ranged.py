@@ -119,6 +119,12 @@ def _needed(windows: Iterable[Window]) -> list[Window]:
 
 def _together(parts: Sequence[Series], first: float, last: float) -> Series:
     """Put the samples of several windows together; of one time the first counts."""
+    if (
+        len(parts) == 1
+        and parts[0].times
+        and first <= parts[0].times[0] <= parts[0].times[-1] <= last
+    ):
+        return parts[0]
     samples: dict[float, float] = {}
     for one in parts:
         for time, value in zip(one.times, one.values, strict=True):
