@@ -78,7 +78,7 @@ def _collect(
     except (StoreUnavailable, QueueFull):
         raise
     except Exception as error:
-        if not isinstance(error, SourceError | ClusterError):
+        if not isinstance(error, SourceError | ClusterError | ClusterNotConfigured | NoWay):
             log.exception("evidence about %s of %s cannot be collected", one.label, one.cluster)
         if _is_away(error):
             met.away[one.cluster, one.kind] = error
