@@ -25,7 +25,7 @@ FIELDS = 26
 SIMULATED = 4
 AT_A_TIME = 400  # series in one remote write
 CELL_S = 300  # alarms of one such moment share their windows
-CELLS = 12
+CELLS = 6
 
 
 @dataclass(frozen=True)

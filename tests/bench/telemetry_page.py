@@ -60,12 +60,15 @@ def measure(report: Report, server: Server, database: Path) -> None:
             [{"name": name, "value": value, "url": base} for name, value in cookies.items()]
         )
         for what, (path, _) in seen.items():
+            before = server.cpu_seconds()
             _open(report, page, what, path)
+            cpu = (server.cpu_seconds() - before) / (TRIES + 1)
+            report.add(SECTION, f"{what}: processor time of the server", f"{cpu:.2f} s")
         chromium.close()
 
 
 def _open(report: Report, page: Page, what: str, path: str) -> None:
-    found = []
+    found: list[list[float]] = []
     for _ in range(TRIES + 1):
         page.goto(path, wait_until="load")
         found.append([float(one) / 1000 for one in page.evaluate(TIMES)])
