@@ -13,7 +13,7 @@ from app.context import Context
 from app.store.proposals import Proposal
 
 Lineage = Mapping[str, str]
-"""node, node_uid, instance_id, logical_id, launched_at (ISO), way; what is not known is left out."""
+"""node, node_uid, instance_id, logical_id, launched_at (ISO), way; unknown ones are left out."""
 
 
 def lineage_of(
