@@ -23,6 +23,7 @@ from app.actions.previewing.machine_now import MachineNow, read_machine
 from app.actions.previewing.parts import Check, Loss
 from app.actions.previewing.resuming import Going, going_on
 from app.actions.previewing.seen import Seen, seen_of
+from app.actions.previewing.slices import with_slice
 from app.actions.previewing.spare import Spare
 from app.context import Context
 from app.store import (
@@ -88,6 +89,7 @@ def preview(context: Context, proposal: Proposal) -> Preview:
     with context.store.reading() as connection:
         known = _known(connection, proposal)
     live, machine = _read(context, proposal, known)
+    live, part = with_slice(context, proposal, live, _alarmed(known))
     platform = about_platform(live, machine, proposal)
     spare = _spare(context, proposal, live)
     if proposal.destroys:
@@ -97,6 +99,7 @@ def preview(context: Context, proposal: Proposal) -> Preview:
         rail = rails.in_the_way(connection, proposal, context.now())
         limits = _limits(context, connection, proposal)
     checks = [*about_node.about_node(live, proposal), *about_node.about_cordon(live, proposal)]
+    checks += [part.check] if part else []
     room = [*([spare.check] if spare else []), *sparing.of_group(machine, live), *limits.checks]
     reasons = (about_node.refusal(live, proposal), rail.message if rail else None)
     return Preview(
@@ -142,14 +145,18 @@ def _used(words: str) -> str:
 
 def _read(context: Context, proposal: Proposal, known: _Known) -> tuple[Live, MachineNow]:
     """Ask cluster and provider at the same time: neither waits for the other's time-out."""
-    case = known.case
-    alarmed = Alarmed(case.job, case.namespace) if case else None
+    alarmed = _alarmed(known)
     if proposal.action not in FOR_PLATFORM:
         return read_live(context, proposal, alarmed), MachineNow(False, "not asked")
     with ThreadPoolExecutor(1, thread_name_prefix="preview") as pool:
         machine = pool.submit(read_machine, context, proposal)
         live = read_live(context, proposal, alarmed)
         return live, machine.result()
+
+
+def _alarmed(known: _Known) -> Alarmed | None:
+    case = known.case
+    return Alarmed(case.job, case.namespace) if case else None
 
 
 def _spare(context: Context, proposal: Proposal, live: Live) -> Spare | None:

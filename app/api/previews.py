@@ -56,6 +56,7 @@ def as_json(shown: Preview) -> dict[str, Any]:
         "pods": [_pods(one) for one in live.pods or ()],
         "pods_of_daemons": live.daemons,
         "pods_ended": live.ended,
+        "nodes_not_read": live.unread,
         "happens": list(shown.happens),
         "lost": [{"what": one.words, "certain": one.certain} for one in shown.losses],
         "local_checkpoints": [_checkpoints(one) for one in shown.local],

@@ -54,7 +54,7 @@ def _ends(shown: Preview) -> Answer:
         return Answer(question, "Nobody’s", ("the node is gone",))
     if pods is None:
         return Answer(question, None, ("the pods were not read",))
-    if not pods:
+    if not pods and not shown.live.unread:
         return Answer(question, "Nobody’s", ("no pod that ends with the node",))
     others = sum(len(one.victims) for one in shown.live.of("other"))
     value = counted(shown.live.victims or 0, "pod")
@@ -68,7 +68,9 @@ def _ends(shown: Preview) -> Answer:
         for one in pods[:4]
     ]
     more = len(pods) - 4
-    return Answer(question, value, (*notes, *([f"and {more} namespaces more"] if more > 0 else [])))
+    notes += [f"and {more} namespaces more"] if more > 0 else []
+    notes += [f"{counted(shown.live.unread, 'node')} not read"] if shown.live.unread else []
+    return Answer(question, value, tuple(notes))
 
 
 def _lost(shown: Preview) -> Answer:

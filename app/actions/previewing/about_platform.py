@@ -39,6 +39,11 @@ def about_platform(live: Live, now: MachineNow, proposal: Proposal) -> Platform:
     if not now.configured:
         checks += _nobody_to_ask(proposal, karpenter)
         return Platform(already, tuple(checks), karpenter)
+    if now.fleet is not None and now.fleet.orchestrator == "gke":
+        checks.append(
+            Check("f", "GKE owns the machines: node pools repair and update by themselves")
+        )
+        return Platform(already, tuple(checks), karpenter)
     checks += _about_machine(now, proposal)
     if now.fleet is None:
         words = f"NodeRecovery, autoscaler and patching: not known. {now.fleet_error or ''}"

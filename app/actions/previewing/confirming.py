@@ -29,8 +29,8 @@ def confirmation(proposal: Proposal, live: Live) -> Confirmation:
         return Confirmation()
     if live.gone or live.dry_run:
         return Confirmation(proposal.node_name)
-    if live.pods is None:
-        because = "What runs on the node could not be read: other teams’ pods may end."
+    if live.pods is None or live.unread:
+        because = "What runs there could not all be read: other teams’ pods may end."
         return Confirmation(proposal.node_name, "pods not known", because)
     others = live.of("other")
     if not others:

@@ -5,8 +5,8 @@ A cluster that does not answer is said plainly: "not known" is not "none".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -84,6 +84,7 @@ class Live:
     pods_error: str | None = None
     daemons: int = 0
     ended: int = 0
+    unread: int = 0  # other nodes that go with it, whose pods were not read
 
     @property
     def victims(self) -> int | None:
@@ -114,12 +115,20 @@ def read_live(context: Context, proposal: Proposal, alarmed: Alarmed | None) -> 
         found = port.pods_on(name)
     except ClusterError as error:
         return Live(now, state, pods_error=error.message)
-    return Live(
-        now,
-        state,
-        pods=grouped(found, alarmed),
-        daemons=sum(one.daemonset for one in found),
-        ended=sum(not one.daemonset and not one.ends_with_node for one in found),
+    return with_more(Live(now, state, pods=()), found, alarmed)
+
+
+def with_more(
+    live: Live, found: Sequence[PodOnNode], alarmed: Alarmed | None, unread: int = 0
+) -> Live:
+    """Add pods to what was read; `unread` counts nodes whose pods are still not known."""
+    known = [victim.pod for group in live.pods or () for victim in group.victims]
+    return replace(
+        live,
+        pods=None if live.pods is None else grouped([*known, *found], alarmed),
+        daemons=live.daemons + sum(one.daemonset for one in found),
+        ended=live.ended + sum(not one.daemonset and not one.ends_with_node for one in found),
+        unread=live.unread + unread,
     )
 
 

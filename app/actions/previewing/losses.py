@@ -92,7 +92,11 @@ def _machine(proposal: Proposal) -> list[Loss]:
 def _pods(live: Live) -> list[Loss]:
     if live.pods is None:
         return [Loss("Pods on it: not known, the cluster could not be read.", False)]
-    return [Loss(_of_namespace(one)) for one in live.pods]
+    found = [Loss(_of_namespace(one)) for one in live.pods]
+    if live.unread:
+        nodes = counted(live.unread, "more node")
+        found.append(Loss(f"Pods on {nodes} that go with it: not read.", False))
+    return found
 
 
 def _of_namespace(group: Pods) -> str:
