@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from app.actions import fleets, rails
+from app.actions import fleets, rails, ways
 from app.actions.previewing import about_node
 from app.actions.previewing import losses as losing
 from app.actions.previewing import spare as sparing
@@ -89,6 +89,7 @@ def preview(context: Context, proposal: Proposal) -> Preview:
     with context.store.reading() as connection:
         known = _known(connection, proposal)
     live, machine = _read(context, proposal, known)
+    proposal = ways.as_needed(proposal, live.state)
     live, part = with_slice(context, proposal, live, _alarmed(known))
     platform = about_platform(live, machine, proposal)
     spare = _spare(context, proposal, live)

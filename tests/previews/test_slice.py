@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.cluster.label_orders import TPU
 from tests.actions.fleet import NODES, pod
 from tests.previews.conftest import MakeScene
 from tests.previews.scene import NODE, cluster_of
@@ -14,7 +15,7 @@ def _slice() -> dict[str, Any]:
     """Give four hosts of one slice of 16 chips, with pods of two teams on them."""
     found = cluster_of("four_nodes")
     for one in found["nodes"]:
-        one["metadata"]["labels"] |= {POOL: "tpu-a", TOPOLOGY: "4x4"}
+        one["metadata"]["labels"] |= {POOL: "tpu-a", TOPOLOGY: "4x4", TPU: "tpu-v5p"}
         one["status"]["allocatable"] = {CHIPS: "4"}
     found["pods"] = [
         pod("llama-953m-worker-1", "research"),
@@ -26,7 +27,7 @@ def _slice() -> dict[str, Any]:
 
 def test_a_report_of_one_host_ends_the_work_on_all(make_scene: MakeScene) -> None:
     scene = make_scene(_slice(), provider=False)
-    page = scene.page(scene.propose("replace", way="gke_host"))
+    page = scene.page(scene.propose("replace"))  # no way is chosen: the node asks for it
     assert "It is one of 4 hosts of a slice, node pool tpu-a" in page
     assert "render-0" in page
     assert "render-1" in page

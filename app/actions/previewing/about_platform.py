@@ -8,6 +8,7 @@ from app.actions.previewing.live import Live
 from app.actions.previewing.machine_now import MachineNow
 from app.actions.previewing.parts import Check, counted
 from app.actions.reaching import another_machine
+from app.actions.ways import API, way_of
 from app.cluster.provider.ports import FAILURE, RUNNING, Fleet, Group, Machine
 from app.store.proposals import Proposal
 from witness.rules.platform_signs import KARPENTER_POOL, Sign, signs
@@ -60,7 +61,7 @@ def about_platform(live: Live, now: MachineNow, proposal: Proposal) -> Platform:
 
 def _nobody_to_ask(proposal: Proposal, karpenter: bool | None) -> list[Check]:
     words = "NodeRecovery, patching and the machine’s status: not known, no provider is configured"
-    if proposal.action in BY_PROVIDER and proposal.parameters.get("way", "api") == "api":
+    if proposal.action in BY_PROVIDER and way_of(proposal) == API:
         words += f" for {proposal.cluster}. An approval is kept as a dry run and changes nothing"
     return [Check("u", words), *_about_karpenter(karpenter, proposal)]
 
@@ -115,7 +116,7 @@ def _recovery(fleet: Fleet, proposal: Proposal) -> Check:
     mode = fleet.node_recovery
     if mode is None:
         return Check("u", "NodeRecovery: the provider does not say")
-    by_label = proposal.parameters.get("way") == "label"
+    by_label = way_of(proposal) == "label"
     if mode == "Automatic":
         words = "NodeRecovery is Automatic: the platform restarts or replaces failing machines"
         if proposal.action == "deep_health_check":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.actions.previewing.about_platform import Platform
 from app.actions.previewing.live import Live
 from app.actions.previewing.parts import counted
+from app.actions.ways import way_of
 from app.store.proposals import Proposal
 
 
@@ -15,11 +16,6 @@ class Held:
     """Nodes cordoned from here before the action, by what was read last."""
 
     nodes: int
-
-
-def way_of(proposal: Proposal) -> str:
-    """Name the way in which an action is carried out; "api" where nothing else was chosen."""
-    return str(proposal.parameters.get("way") or "api")
 
 
 def will_happen(proposal: Proposal, live: Live, platform: Platform, held: Held) -> tuple[str, ...]:

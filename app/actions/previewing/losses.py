@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.actions.previewing.live import Live, Pods
 from app.actions.previewing.parts import Loss, counted, listed
+from app.actions.ways import way_of
 from app.cluster.ports import PodVolume
 from app.store.node_checkpoints import JobHere, SavedHere, TelemetryLeft
 from app.store.proposals import Proposal
@@ -83,8 +84,7 @@ def _machine(proposal: Proposal) -> list[Loss]:
             Loss("The counters that the driver keeps since it was loaded: they begin at zero."),
             Loss("Data on local NVMe disks: whether a restart keeps them is not known.", False),
         ]
-    way = proposal.parameters.get("way")
-    if way in ("gke_label", "gke_host"):
+    if way_of(proposal) in ("gke_label", "gke_host"):
         return [Loss("Local SSDs of the host, and everything that its pods keep on it.")]
     return [Loss("The root and secondary volumes of the machine, local NVMe disks included.")]
 

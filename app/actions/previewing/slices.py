@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from app.actions.previewing.happening import way_of
 from app.actions.previewing.live import Alarmed, Live, with_more
 from app.actions.previewing.parts import Check, counted
 from app.actions.reaching import port_of
+from app.actions.ways import way_of
 from app.cluster.errors import ClusterError
 from app.cluster.node_state import mapping
 from app.cluster.ports import NodeState, PodOnNode

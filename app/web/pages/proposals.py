@@ -12,10 +12,10 @@ from starlette.responses import Response
 from app.actions import preview, undo, verify
 from app.actions.decide import Choice, Decider, decide
 from app.actions.executor import executor_of
-from app.actions.previewing.happening import way_of
 from app.actions.previewing.looking_again import Looked, look_again
 from app.actions.previewing.seen import LONGEST
 from app.actions.reaching import port_of
+from app.actions.ways import way_of
 from app.context import context_of
 from app.errors import Problem, not_found
 from app.store import ids
@@ -66,7 +66,7 @@ def proposal(request: Request, person: Viewer, proposal_id: str) -> Response:
         shown=shown,
         answers=proposal_answers.answers(shown),
         choices=proposal_answers.rows(shown.going, context.now().timestamp()),
-        way=proposal_view.WAYS.get(way_of(about.proposal)),
+        way=proposal_view.WAYS.get(way_of(shown.proposal)),
         cluster=cluster,
     )
 
