@@ -27,6 +27,8 @@ from witness.rules.observations import Missing, Window
 from witness.rules.telemetry import missing_in_words
 
 OBSERVED = 12
+_LEAD = re.compile(r"(?:\([^()]*\)|[^,.:]|[,.:](?! |$))*")
+"""A sentence up to its first comma, colon or stop that stands in no brackets."""
 _WHEN = {
     "before": "before the window",
     "window": "in the suspect window",
@@ -181,8 +183,8 @@ def _suspect(
 
 def _observed(one: Mapping[str, Any]) -> Observed:
     text = str(one["text"])
-    cut = re.search(r"[,.:] ", text)
-    end = cut.start() if cut else len(text)
+    lead = _LEAD.match(text)
+    end = lead.end() if lead else len(text)
     return Observed(bool(one["risen"]), text[:end], text[end:], _WHEN[str(one["when"])])
 
 
