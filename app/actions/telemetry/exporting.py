@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from app.csv_table import cell
@@ -20,7 +21,7 @@ from app.store.store import Store
 from app.store.telemetry_export import Chosen, Key, whole_window, windows_after
 from app.store.telemetry_kept import Packed, unpack
 from app.store.telemetry_queue import Window
-from app.strict_json import dumps
+from app.strict_json import dumps, rfc3339
 from witness.rules.blocks import BlockError
 from witness.rules.dcgm_fields import BY_ID
 from witness.rules.samples import Series
@@ -142,28 +143,35 @@ def _series(window: Window, packed: Packed, series: Series) -> dict[str, Any]:
 
 
 def _csv(windows: Iterable[Whole]) -> Iterator[str]:
-    yield _rows([COLUMNS])
+    yield _row(COLUMNS) + "\r\n"
     for one in windows:
+        moments: dict[float, str] = {}  # the fields of a window share their times
         for packed, series in one.series:
-            yield _rows(_samples(one.window, packed, series))
+            yield "".join(_samples(one.window, packed, series, moments))
 
 
-def _samples(window: Window, packed: Packed, series: Series) -> Iterator[tuple[str, ...]]:
+def _samples(
+    window: Window, packed: Packed, series: Series, moments: dict[float, str]
+) -> Iterator[str]:
+    """Write a line a sample; what all lines of a series share is written once."""
     field = BY_ID.get(series.field_id)
-    before = tuple(
+    before = _row(
         map(cell, (
             window.cluster, series.gpu_uuid, field.names[0] if field else None, series.field_id,
             dict(series.part) or None, field.unit if field else None,
         ))
     )  # fmt: skip
-    behind = tuple(map(cell, (window.source, ids.show(window.id), packed.sha256)))
+    behind = _row(map(cell, (window.source, ids.show(window.id), packed.sha256)))
     for time, value in zip(series.times, series.values, strict=True):
-        yield cell(datetime.fromtimestamp(time, UTC)), *before, cell(value), *behind
+        at = moments.get(time)
+        if at is None:
+            at = moments[time] = rfc3339(datetime.fromtimestamp(time, UTC))
+        yield f"{at},{before},{value if isfinite(value) else cell(value)},{behind}\r\n"
 
 
-def _rows(rows: Iterable[Iterable[str]]) -> str:
+def _row(cells: Iterable[str]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerows(rows)
+    csv.writer(out, lineterminator="").writerow(cells)
     return out.getvalue()
 
 
