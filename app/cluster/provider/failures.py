@@ -99,7 +99,7 @@ def order_failed(error: Exception, *, sent: bool) -> tuple[Answer, str, str | No
 
 def _order_answered(said: Said) -> tuple[Answer, str, str | None]:
     """Tell a no of the service, which changed nothing, from an answer that proves nothing."""
-    tail = f" ({said.code}: {said.words})" if said.words else f" ({said.code})"
+    tail = _tail(said)
     status = said.status or 0
     if said.code in THROTTLED and status == 400:
         # The service's own front door counts requests before it hands them on, and says no with a
@@ -113,6 +113,12 @@ def _order_answered(said: Said) -> tuple[Answer, str, str | None]:
         words = f"SageMaker does not accept our credentials: nothing was ordered{tail}."
         return Answer.FAILED, words, said.code
     return Answer.REFUSED, f"{_refusal(said)}: nothing was ordered{tail}.", said.code
+
+
+def _tail(said: Said) -> str:
+    """Quote what was said, to stand before a full stop."""
+    words = said.words.rstrip(".")
+    return f" ({said.code}: {words})" if words else f" ({said.code})"
 
 
 def _refusal(said: Said) -> str:
@@ -161,7 +167,7 @@ def reading_failed(error: Exception, limits: tuple[float, float]) -> ClusterErro
 
 
 def _reading_answered(said: Said) -> ClusterError:
-    tail = f" ({said.code}: {said.words})" if said.words else f" ({said.code})"
+    tail = _tail(said)
     if said.code in THROTTLED or said.status == 429:
         return ClusterFailed(f"SageMaker asks for fewer requests{tail}.", status=429)
     if said.status is None or said.status >= 500:

@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 
 # Shown, but never with their value.
 _SECRET = {"admin_token"}
-_ELSEWHERE = {"clusters"}  # has a table of its own
+_ELSEWHERE = {"clusters", "providers"}  # have tables of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ def settings_page(request: Request, person: Viewer) -> Response:
         request,
         "settings.html",
         clusters=[port.status() for _, port in sorted(context.clusters.items())],
+        providers=[port.status() for _, port in sorted(context.providers.items())],
         everybody=everybody,
         tokens=known_tokens,
         scopes=tokens.SCOPES,
