@@ -73,10 +73,11 @@ def decide_together(
     _checked(picked)
     choices = _choices(context, picked, choice)
     now = context.now()
-    batch_id = batches.new_id([one.proposal_id for one in picked], decider.name, now)
-    ground = Ground(context.settings, now, batch_id)
+    named = [one.proposal_id for one in picked]
 
     def write(connection: Connection) -> Batch:
+        batch_id = batches.new_id(connection, named, decider.name, now)
+        ground = Ground(context.settings, now, batch_id)
         members = _each(connection, choices, decider, ground, allowed)
         kept = sum(one.kept for one in members)
         batch = Batch(

@@ -51,9 +51,14 @@ class Whose:
     node_name: str | None
 
 
-def new_id(proposal_ids: Sequence[int], by: str, at: datetime) -> int:
-    """Derive the id of a batch from what it is."""
-    return ids.derive("batch", by, micros(at), *sorted(proposal_ids))
+def new_id(connection: Connection, proposal_ids: Sequence[int], by: str, at: datetime) -> int:
+    """Derive the id of a batch from what it is; the same thing said twice at once is two."""
+    again = 0
+    while True:
+        batch_id = ids.derive("batch", by, micros(at), again, *sorted(proposal_ids))
+        if get(connection, batch_id) is None:
+            return batch_id
+        again += 1
 
 
 def add(connection: Connection, batch: Batch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from app.store.columns import Instant
 from app.store.tables import nodes, proposals
 from witness.rules.rails import EFFECTS
 
@@ -76,26 +77,29 @@ def _acts(rows: Iterable[Any]) -> tuple[Act, ...]:
     return tuple(Act(*row) for row in rows)
 
 
+# Built once: they are asked several times for every decision.
+_UNDER_WAY = sa.select(*_COLUMNS).select_from(_FROM).where(
+    proposals.c.status.in_(OPEN), proposals.c.action.in_(TOUCHING)
+)  # fmt: skip
+_HELD = sa.select(*_COLUMNS).select_from(_FROM).where(
+    proposals.c.status == "verified", proposals.c.action == "cordon", nodes.c.cordon == "ours"
+)  # fmt: skip
+_DECIDED = sa.select(*_COLUMNS).select_from(_FROM).where(
+    proposals.c.decided_at > sa.bindparam("since", type_=Instant),
+    proposals.c.status.in_(USED),
+    proposals.c.action.in_(TOUCHING),
+)  # fmt: skip
+
+
 def out_now(connection: Connection) -> tuple[Act, ...]:
     """List what holds or destroys a node now, or may do so: an unknown outcome counts."""
-    under_way = sa.select(*_COLUMNS).select_from(_FROM).where(
-        proposals.c.status.in_(OPEN), proposals.c.action.in_(TOUCHING)
-    )  # fmt: skip
-    held = sa.select(*_COLUMNS).select_from(_FROM).where(
-        proposals.c.status == "verified", proposals.c.action == "cordon", nodes.c.cordon == "ours"
-    )  # fmt: skip
-    found = _acts(connection.execute(under_way)) + _acts(connection.execute(held))
+    found = _acts(connection.execute(_UNDER_WAY)) + _acts(connection.execute(_HELD))
     return tuple(one for one in found if not one.is_settled_by_reading)
 
 
 def decided_since(connection: Connection, since: datetime) -> tuple[Act, ...]:
     """List what was approved since a time and not refused before it was done."""
-    query = sa.select(*_COLUMNS).select_from(_FROM).where(
-        proposals.c.decided_at > since,
-        proposals.c.status.in_(USED),
-        proposals.c.action.in_(TOUCHING),
-    )  # fmt: skip
-    return _acts(connection.execute(query))
+    return _acts(connection.execute(_DECIDED, {"since": since}))
 
 
 def on_node(

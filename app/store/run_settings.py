@@ -16,6 +16,10 @@ from app.store.tables import settings
 BRAKE = "brake"
 SESSION_KEY = "session.key"
 ENDED = "session.ended:"
+# Built once: the limits of actions read several values in every decision.
+_ENTRY = sa.select(settings.c.value, settings.c.changed_at, settings.c.changed_by).where(
+    settings.c.name == sa.bindparam("name")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,8 @@ class Brake:
 
 def read(connection: Connection, name: str) -> Any | None:
     """Read one value; None when it was never set."""
-    text = connection.execute(
-        sa.select(settings.c.value).where(settings.c.name == name)
-    ).scalar_one_or_none()
-    return None if text is None else json.loads(text)
+    found = connection.execute(_ENTRY, {"name": name}).first()
+    return None if found is None else json.loads(found.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,7 @@ class Entry:
 
 def entry(connection: Connection, name: str) -> Entry | None:
     """Read one value with when it was set; None when it never was."""
-    row = connection.execute(
-        sa.select(settings.c.value, settings.c.changed_at, settings.c.changed_by).where(
-            settings.c.name == name
-        )
-    ).first()
+    row = connection.execute(_ENTRY, {"name": name}).first()
     return None if row is None else Entry(json.loads(row.value), row.changed_at, row.changed_by)
 
 
@@ -65,11 +63,7 @@ def keep(connection: Connection, name: str, value: Any, *, by: str, at: datetime
 
 def brake(connection: Connection) -> Brake:
     """Read the brake."""
-    row = connection.execute(
-        sa.select(settings.c.value, settings.c.changed_at, settings.c.changed_by).where(
-            settings.c.name == BRAKE
-        )
-    ).first()
+    row = connection.execute(_ENTRY, {"name": BRAKE}).first()
     if row is None:
         return Brake(False, "", None, None)
     value = json.loads(row.value)
