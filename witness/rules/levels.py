@@ -144,11 +144,15 @@ class _Middle:
 
     def without(self, block: int, value: float) -> float:
         """Give the median of the others, for a peer that is one of these values."""
-        values = self.sorted[block]
-        at = bisect_left(values, value)
-        rest = len(values) - 1
-        low, high = (rest - 1) // 2, rest // 2
-        return (values[low + (low >= at)] + values[high + (high >= at)]) / 2
+        return _median_without(self.sorted[block], value)
+
+
+def _median_without(values: Sequence[float], value: float) -> float:
+    """Give the median of sorted values, at least two, without one of them."""
+    at = bisect_left(values, value)
+    rest = len(values) - 1
+    low, high = (rest - 1) // 2, rest // 2
+    return (values[low + (low >= at)] + values[high + (high >= at)]) / 2
 
 
 def _residuals(apart: _Blocks) -> _Blocks:
@@ -160,9 +164,9 @@ def _residuals(apart: _Blocks) -> _Blocks:
     found = {block: value - level for block, value in apart.items() if block >= 0}
     if len(past) > 1:
         # A block must not be held against a middle that it helped to set.
+        ordered = sorted(past.values())
         for block, value in past.items():
-            rest = [other for number, other in past.items() if number != block]
-            found[block] = value - median(rest)
+            found[block] = value - _median_without(ordered, value)
     return found
 
 
