@@ -17,6 +17,12 @@ START = Collector.start
 """The fixture lets no thread begin by itself."""
 
 
+@pytest.fixture
+def migrated_url(migrated_sqlite_url: str) -> str:
+    """Give one kind of database: the statements are those of the other tests, which have both."""
+    return migrated_sqlite_url
+
+
 def test_nothing_configured_is_not_collected_and_said(house: House) -> None:
     service = house.serve()
     alarm = post_job(service)
