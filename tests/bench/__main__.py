@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import (
+    approvals,
     beyond,
     checks,
     fingerprints,
@@ -30,6 +31,7 @@ SECTIONS = {
     "intake": intake.measure,
     "maps": maps.measure,
     "latency": latency.measure,
+    "approvals": approvals.measure,
     "pages": pages.measure,
     "fingerprints": fingerprints.measure,
     "checks": checks.measure,

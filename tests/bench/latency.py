@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.store import ids
+from tests.bench.approvals import widen
 from tests.bench.browser import Browser
 from tests.bench.report import Report, quantile
 from tests.bench.server import Server
@@ -28,6 +29,7 @@ def measure(report: Report, folder: Path, quick: bool) -> None:
         clusters = {CLUSTER: {"kubeconfig": str(config), "context": CLUSTER}}
         server = Server(here, clusters=json.dumps(clusters))
         try:
+            widen(here)
             server.post("rank-maps", _map())
             browser = Browser(server)
             visible = [_visible(server, browser, number) for number in range(tries)]

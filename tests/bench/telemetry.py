@@ -24,38 +24,43 @@ from app.store.telemetry_queue import A_PERSON, Want
 from app.web.telemetry.panels import Span, dropped, lay_out
 from tests.bench import bare, telemetry_storm
 from tests.bench.report import Report
-from tests.bench.telemetry_fleet import CLUSTER, FIELDS, Fleet
+from tests.bench.telemetry_fleet import CLUSTER, FIELDS, QUICK, WHOLE, Fleet, Size
 from tests.prometheus import Prometheus
 from witness.rules.dcgm_fields import BY_ID
 from witness.rules.samples import Series, join
 
 SECTION = "telemetry"
 AIM_BYTES = 2.0
-STEP_S, HOURS = 15.0, 2.0
+HOURS = 2.0
 PANELS = 12
 
 
 def measure(report: Report, folder: Path, quick: bool) -> None:
     """Measure one node's two hours step by step, then a storm of alarms and its pages."""
+    run(report, folder, QUICK if quick else WHOLE)
+
+
+def run(report: Report, folder: Path, size: Size) -> None:
+    """Measure that much."""
     now = datetime.now(UTC).replace(microsecond=0)
     for name in ("node", "storm"):
         (folder / name).mkdir(exist_ok=True)
     with Prometheus(folder / "node", _port()) as prometheus:
-        fleet = Fleet(1, STEP_S, now - timedelta(minutes=5), HOURS)
+        fleet = Fleet(1, size.node_step_s, now - timedelta(minutes=5), HOURS)
         fleet.write(prometheus)
-        _steps(report, prometheus.url, fleet, folder / "node", 3 if quick else 7)
+        _steps(report, prometheus.url, fleet, folder / "node", size.rounds)
     # The default limits of Prometheus hold; a storm is what they are for.
     with Prometheus(folder / "storm", _port()) as prometheus:
-        telemetry_storm.measure(report, prometheus, folder / "storm", now, quick)
+        telemetry_storm.measure(report, prometheus, folder / "storm", now, size)
 
 
 def _steps(report: Report, url: str, fleet: Fleet, folder: Path, rounds: int) -> None:
     uuids, times = tuple(fleet.uuids(0)), fleet.times
     question = Question(uuids, times[0], times[-1])
-    (source,) = sources({CLUSTER: [{"url": url, "interval_s": STEP_S}]})[CLUSTER]
+    (source,) = sources({CLUSTER: [{"url": url, "interval_s": fleet.step_s}]})[CLUSTER]
     floor = _middle(lambda: bare.read(url, [(uuids, times[0], times[-1])]), rounds)
     pulled = source.pull(question)
-    series = join(pulled.series, STEP_S).series
+    series = join(pulled.series, fleet.step_s).series
     samples = sum(len(one.times) for one in series)
     assert samples == pulled.samples == len(times) * len(uuids) * FIELDS, (samples, pulled.samples)
     blocks = telemetry_kept.pack(series)
@@ -63,7 +68,7 @@ def _steps(report: Report, url: str, fleet: Fleet, folder: Path, rounds: int) ->
     report.add(SECTION, f"bare HTTP read of {samples:,} samples of 8 GPUs", f"{floor:.3f} s")
     for what, way in (
         ("pull: read, parse, check", lambda: source.pull(question)),
-        ("join by GPU", lambda: join(pulled.series, STEP_S)),
+        ("join by GPU", lambda: join(pulled.series, fleet.step_s)),
         ("pack into blocks", lambda: telemetry_kept.pack(series)),
         ("write the blocks, committed", lambda: store.write(series)),
         ("read back, with the hash", store.read),
@@ -85,6 +90,7 @@ class _Store:
 
     def __init__(self, url: str, fleet: Fleet) -> None:
         upgrade(url)
+        self._step_s = fleet.step_s
         self._engine = connect(url)
         start = datetime.fromtimestamp(fleet.times[0], UTC)
         wants = [
@@ -112,7 +118,7 @@ class _Store:
         return telemetry_kept.read_series(connection, uuids)
 
     def all_of(self, raw: object) -> None:
-        self.write(join(raw, STEP_S).series)  # type: ignore[arg-type]
+        self.write(join(raw, self._step_s).series)  # type: ignore[arg-type]
         _draw(self.read())
 
     def close(self) -> None:

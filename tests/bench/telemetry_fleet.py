@@ -29,6 +29,24 @@ CELLS = 6
 
 
 @dataclass(frozen=True)
+class Size:
+    """How much is measured: alarms of the storm, nodes and scrape interval of its source.
+
+    `node_step_s` is the interval of the node that is measured step by step.
+    """
+
+    alarms: int = 1_000
+    nodes: int = 16
+    step_s: float = 30.0  # the add-on's own interval
+    node_step_s: float = 15.0
+    rounds: int = 7
+    browser: bool = True
+
+
+WHOLE, QUICK = Size(), Size(alarms=100, nodes=8, rounds=3)
+
+
+@dataclass(frozen=True)
 class Fleet:
     """Nodes, and alarms that came while they were sampled; `until` is the last sample's time."""
 
@@ -107,12 +125,6 @@ class Fleet:
         }  # fmt: skip
         head = {"kind": "alarm", **_head(job, at), "reporter_rank": 0, "step_time_s": 14.0}
         return at, {**head, "alarm": said}
-
-
-def at_five(moment: datetime) -> datetime:
-    """Put a moment back onto the grid of windows."""
-    seconds = moment.timestamp() // CELL_S * CELL_S
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def body(document: dict[str, Any]) -> str:

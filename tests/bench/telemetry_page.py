@@ -33,8 +33,8 @@ TIMES = """() => new Promise(done => requestAnimationFrame(() => setTimeout(() =
 }, 50)))"""
 
 
-def measure(report: Report, server: Server, database: Path) -> None:
-    """Weigh and open the page of an alarm and of its GPU."""
+def measure(report: Report, server: Server, database: Path, in_browser: bool) -> None:
+    """Weigh the page of an alarm and of its GPU, and open them in Chromium."""
     paths = _paths(database)
     browser = Browser(server)
     seen = {what: (path, browser.get(path)[1].decode()) for what, path in paths}
@@ -52,6 +52,13 @@ def measure(report: Report, server: Server, database: Path) -> None:
             aim=f"<= {HEAVIEST_KB} KB",
             met=sent <= HEAVIEST_KB,
         )
+    if in_browser:
+        _open_all(report, server, cookies, paths)
+
+
+def _open_all(
+    report: Report, server: Server, cookies: dict[str, str], paths: list[tuple[str, str]]
+) -> None:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=_chromium(), args=FLAGS)
         base = f"http://127.0.0.1:{server.port}"
@@ -59,7 +66,7 @@ def measure(report: Report, server: Server, database: Path) -> None:
         page.context.add_cookies(
             [{"name": name, "value": value, "url": base} for name, value in cookies.items()]
         )
-        for what, (path, _) in seen.items():
+        for what, path in paths:
             before = server.cpu_seconds()
             _open(report, page, what, path)
             cpu = (server.cpu_seconds() - before) / (TRIES + 1)

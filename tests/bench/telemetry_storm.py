@@ -24,36 +24,32 @@ from ingest.parse import Arrival, read_post
 from tests.bench import bare, telemetry_page
 from tests.bench.report import Report
 from tests.bench.server import Server
-from tests.bench.telemetry_fleet import CLUSTER, Fleet, body
+from tests.bench.telemetry_fleet import CLUSTER, Fleet, Size, body
 from tests.prometheus import Prometheus
 
 SECTION = "storm"
-ALARMS, QUICK_ALARMS = 1_000, 100
-NODES, QUICK_NODES = 16, 8
-STEP_S = 30.0  # the add-on's own interval
 HOURS = 3.75
 AT_ONCE = 16
 PATIENCE_S = 1_800.0
 
 
 def measure(
-    report: Report, prometheus: Prometheus, folder: Path, now: datetime, quick: bool
+    report: Report, prometheus: Prometheus, folder: Path, now: datetime, size: Size
 ) -> None:
     """Fill the source and the database, start a server, wait until every alarm is read."""
-    alarms = QUICK_ALARMS if quick else ALARMS
-    fleet = Fleet(QUICK_NODES if quick else NODES, STEP_S, now - timedelta(minutes=5), HOURS)
+    fleet = Fleet(size.nodes, size.step_s, now - timedelta(minutes=5), HOURS)
     report.say(f"filling the source with {fleet.write(prometheus):,} samples")
     url = f"sqlite:///{folder / 'witness.db'}"
-    _wait_in(url, fleet, alarms)
+    _wait_in(url, fleet, size.alarms)
     asked = _queries(prometheus.url)
-    entries = {CLUSTER: [{"url": prometheus.url, "level": "advanced", "interval_s": STEP_S}]}
+    entries = {CLUSTER: [{"url": prometheus.url, "level": "advanced", "interval_s": size.step_s}]}
     began = time.monotonic()
     server = Server(folder, url, sources=json.dumps(entries))
     try:
-        taken = _drained(folder / "witness.db", alarms, began)
+        taken = _drained(folder / "witness.db", size.alarms, began)
         asked, cpu = _queries(prometheus.url) - asked, server.cpu_seconds()
-        _tell(report, prometheus.url, folder / "witness.db", alarms, (taken, cpu, asked))
-        telemetry_page.measure(report, server, folder / "witness.db")
+        _tell(report, prometheus.url, folder / "witness.db", size.alarms, (taken, cpu, asked))
+        telemetry_page.measure(report, server, folder / "witness.db", size.browser)
     finally:
         server.close()
 
