@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 from tests.actions.service import Service
 from tests.prometheus import Prometheus
 from tests.telemetry.conftest import post_job, rounds
-from tests.telemetry.test_pages import AROUND, case_of, fill
+from tests.telemetry.pages import AROUND, case_of, fill
 
 pytestmark = pytest.mark.browser
 FLAGS = [

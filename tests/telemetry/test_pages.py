@@ -1,58 +1,30 @@
-"""Do the pages of an alarm, a case and a GPU show what was read, drawn and written down?"""
+"""Do the pages of an alarm and a case show what was read, drawn and written down?"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import partial
 
 import pytest
 
-from app.store import ids, node_evidence
+from app.store import node_evidence
 from app.store.node_records import Raw
-from app.store.tables import proposals
-from app.web.words import ident
-from tests.actions.service import Person, Service
+from tests.actions.service import Service
 from tests.pages_alarm import documents as d
 from tests.pages_alarm.conftest import words_of
 from tests.prometheus import Prometheus
 from tests.telemetry import nodes
-from tests.telemetry.conftest import ALARM_AT, every, labels, post_job, rounds
+from tests.telemetry.conftest import post_job, rounds
+from tests.telemetry.pages import AROUND, GRAFANA, GREEN, case_of, fill, section
 
 Serve = Callable[..., Service]
-GPU = "/gpus/" + ident(ids.derive("gpu", d.gpu(13)))
-SBE, TEMP, XID = (
-    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_XID_ERRORS"
-)  # fmt: skip
-GREEN = re.compile(r"\b(healthy|clean|innocent|cleared|good)\b", re.I)
-GRAFANA = "https://g-1.grafana-workspace.us-west-2.amazonaws.com/?var-cluster_id=4k2xq9mlunp0"
 
 
 @pytest.fixture
 def migrated_url(migrated_sqlite_url: str) -> str:
     """Pages read through queries that other tests run on both databases."""
     return migrated_sqlite_url
-
-
-def fill(prometheus: Prometheus) -> None:
-    """Store two hours of the culprit and its node: errors that rise, and two Xids."""
-    prometheus.write(
-        [
-            (labels(field, rank), every(partial(_value, field, rank), step=30.0))
-            for rank in (*range(8, 16), 5, 21, 29)
-            for field in (TEMP, SBE, XID)
-        ]
-    )
-
-
-def _value(field: str, rank: int, since: float) -> float:
-    if field == TEMP:
-        return 60.0 + (rank + int(since // 15)) % 3
-    if field == SBE:
-        return 12.0 if rank == 13 and since > -20 else 3.0
-    return {13: 79.0 if since > -45 else 63.0, 10: 31.0 if since > -600 else 0.0}.get(rank, 0.0)
 
 
 @pytest.fixture
@@ -63,29 +35,6 @@ def read(serve: Serve, prometheus: Prometheus) -> tuple[Service, str]:
     alarm = post_job(service)
     assert rounds(service) == 11
     return service, alarm
-
-
-def section(page: str, key: str) -> str:
-    """Give one section of a page."""
-    return page.split(f'aria-labelledby="{key}"')[1].split("</section>", maxsplit=1)[0]
-
-
-def case_of(service: Service) -> str:
-    (case,) = service.read("/cases")["items"]
-    return f"/cases/{case['id']}"
-
-
-def node_of(person: Person, rank: int) -> str:
-    """Find the page of a rank's node."""
-    page = person.get("/gpus/" + ident(ids.derive("gpu", d.gpu(rank))))
-    return re.findall(r'href="(/nodes/\w+)"', page)[0]
-
-
-def at(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-AROUND = f"{GPU}?from={at(ALARM_AT - 3600)}&to={at(ALARM_AT + 600)}"
 
 
 def test_a_case_shows_the_reading_of_each_alarm_and_draws_the_newest(
@@ -168,100 +117,6 @@ def test_grafana_is_linked_with_node_and_time_and_only_where_it_is_configured(
         assert "Grafana" not in bare.get(path)
 
 
-def test_a_page_waits_without_inventing_and_renews_itself(
-    serve: Serve, prometheus: Prometheus
-) -> None:
-    fill(prometheus)
-    service = serve({"url": prometheus.url})
-    alarm, person = post_job(service), service.person("operator")
-    case = case_of(service)
-    assert "It was not pulled yet." in words_of(section(person.get(case), "dcgm"))
-    person.press(f"{GPU}/telemetry", GPU, **{"from": at(ALARM_AT - 3600), "to": at(ALARM_AT)})
-    fragments = {}
-    page = person.get(f"{GPU}?from={at(ALARM_AT - 3600)}&to={at(ALARM_AT)}")
-    assert "<progress" in page
-    address, stamp = re.findall(r'data-live="([^"]+)" data-stamp="(\w+)"', page)[0]
-    fragments[address.replace("&amp;", "&")] = stamp
-    for path in (f"/fragment/alarms/{alarm}/telemetry", f"/fragment{case}/telemetry"):
-        fragments[path] = person.http.get(path).headers["x-stamp"]
-    for path, stamp in fragments.items():
-        assert person.http.get(_stamped(path, stamp)).status_code == 204
-    rounds(service)
-    for path, stamp in fragments.items():
-        answer = person.http.get(_stamped(path, stamp))
-        assert (answer.status_code, answer.headers["x-stamp"] == stamp) == (200, False)
-        assert "<html" not in answer.text
-    assert person.http.get("/fragment/alarms/0000000000000/telemetry").status_code == 404
-
-
-def _stamped(path: str, stamp: str) -> str:
-    return f"{path}{'&' if '?' in path else '?'}stamp={stamp}"
-
-
-def test_what_was_done_on_the_node_is_marked_and_stands_in_the_table(
-    read: tuple[Service, str],
-) -> None:
-    service, alarm = read
-
-    def taken_up(seconds: float, outcome: str) -> None:
-        values = {
-            "claimed_at": datetime.fromtimestamp(ALARM_AT + seconds, UTC),
-            "decided_by": "T. Reyes", "details": json.dumps({"outcome": outcome}),
-            "outcome": "No cluster is configured.",
-        }  # fmt: skip
-        service.context.store.write(lambda c: c.execute(proposals.update().values(values)))
-
-    person = service.person("viewer")
-    taken_up(240, "changed")
-    shown = section(person.get(f"/alarms/{alarm}"), "dcgm")
-    assert "action of ours on its node" in shown
-    assert "Cordon, approved by T. Reyes" in shown
-    assert 'stroke-dasharray="1 2"' in shown
-    assert "Job train, attempt 1" in words_of(shown)
-    taken_up(240, "dry_run")
-    shown = section(person.get(AROUND), "tele")
-    assert "No cluster is configured." in shown
-    assert "action that changed nothing" in shown
-    taken_up(86_400, "changed")
-    assert "Cordon" not in section(person.get(AROUND), "tele")
-
-
-def test_what_moved_over_months_stands_on_the_page_of_the_gpu(read: tuple[Service, str]) -> None:
-    service, _ = read
-    said = words_of(section(service.person("viewer").get(GPU), "moved"))
-    assert "in 1 window that were kept" in said
-    assert "Corrected memory errors since driver load a hint 1 of 1 window 9" in said
-    other = "/gpus/" + ident(ids.derive("gpu", d.gpu(0)))
-    said = words_of(section(service.person("viewer").get(other), "moved"))
-    assert "no window of this GPU holds any samples" in said
-    assert "that clears nothing" in said
-
-
-def test_a_time_that_cannot_be_shown_is_said_beside_the_form(serve: Serve) -> None:
-    service = serve()
-    post_job(service)
-    answer = service.person("viewer").http.get(f"{GPU}?from=2026-11-01&to=2026-11-03")
-    assert answer.status_code == 400
-    said = words_of(section(answer.text, "tele"))
-    assert "This is longer than 24 hours; ask for it in parts. Shown instead" in said
-    assert 'name="from" value="2026-11-01"' in answer.text
-
-
-def test_other_times_are_one_click_away(read: tuple[Service, str]) -> None:
-    service, _ = read
-    person = service.person("viewer")
-    page = person.get(AROUND)
-    links = dict(
-        reversed(pair) for pair in re.findall(r'class="pill" href="([^"]+)">([^<]+)<', page)
-    )
-    assert set(links) == {"earlier", "later", "last 2 hours", "last 24 hours"}
-    for query in links.values():
-        assert person.get(GPU + query.replace("&amp;", "&"))
-    around = re.search(r'href="(\?[^"]+)">Show that time', page)
-    assert around
-    assert "f-band" not in section(person.get(GPU + around[1].replace("&amp;", "&")), "tele")
-
-
 def test_a_case_that_names_nobody_counts_the_gpus_that_were_read(
     serve: Serve, prometheus: Prometheus
 ) -> None:
@@ -275,6 +130,16 @@ def test_a_case_that_names_nobody_counts_the_gpus_that_were_read(
     assert "The newest alarm" not in said
 
 
+def test_a_source_that_is_away_is_named_while_it_is_waited_for(serve: Serve) -> None:
+    service = serve({"url": "http" + "://127.0.0.1:9", "timeout_s": 1})
+    alarm, person = post_job(service), service.person("viewer")
+    rounds(service)
+    for path in (f"/alarms/{alarm}", case_of(service)):
+        said = words_of(section(person.get(path), "dcgm"))
+        assert "Asked again later: The source did not give an answer" in said
+        assert "More is being collected" in said
+
+
 def test_an_example_asks_nobody_on_its_case_too(serve: Serve) -> None:
     service = serve()
     marked = {"labels": {"example": "true"}}
@@ -285,15 +150,3 @@ def test_an_example_asks_nobody_on_its_case_too(serve: Serve) -> None:
     rounds(service)
     said = words_of(section(service.person("viewer").get(case_of(service)), "dcgm"))
     assert "A recorded example: its GPUs are invented" in said
-
-
-def test_offenders_and_nodes_say_how_often_something_moved(read: tuple[Service, str]) -> None:
-    service, _ = read
-    person = service.person("viewer")
-    said = words_of(person.get("/offenders?window=all"))
-    assert "DCGM moved in 1 of 1 window" in said
-    page = person.get(node_of(person, 13))
-    assert "DCGM moved in 1 of 1 window" in words_of(section(page, "gpu-h"))
-    assert "nothing found in 1 window" in words_of(section(page, "gpu-h"))
-    assert "nothing was written down that is known here" in words_of(section(page, "xids"))
-    assert "DCGM not collected" in words_of(person.get(node_of(person, 0)))

@@ -14,6 +14,7 @@ from app.actions.telemetry.shown import Panel, Shown, Telemetry, read_telemetry
 from app.store import ids
 from app.store.alarm_reading import AlarmFacts
 from app.store.connection import Connection
+from app.store.telemetry_queue import OPEN
 from app.web.telemetry import log_rows
 from app.web.telemetry.events import Events, alarm_event, node_at, read_events
 from app.web.telemetry.grafana import Entries, Link, link
@@ -72,6 +73,7 @@ class Suspected:
     suspect_from: datetime
     alarm_at: datetime
     purged: str | None
+    delayed: tuple[str, ...]
     grafana: Link | None
 
     @property
@@ -177,6 +179,9 @@ def _suspect(
         suspect_from=_moment(times.suspect_from),
         alarm_at=_moment(times.alarm),
         purged=purged,
+        delayed=tuple(
+            dict.fromkeys(one.said for one in shown.windows if one.said and one.state in OPEN)
+        )[:3],
         grafana=grafana,
     )
 
