@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from app.actions import fleets, rails, ways
+from app.actions import fleets, rails, undo, ways
 from app.actions.previewing import about_node
 from app.actions.previewing import losses as losing
 from app.actions.previewing import spare as sparing
@@ -31,7 +31,6 @@ from app.store import (
     docket_reading,
     held_nodes,
     node_checkpoints,
-    proposals,
     rail_policy,
 )
 from app.store.connection import Connection
@@ -199,13 +198,13 @@ def of_uncordon(context: Context, cordon: Proposal) -> Preview:
     uncordon = replace(cordon, action="uncordon")
     with context.store.reading() as connection:
         known = _known(connection, uncordon)
-        other = proposals.under_way_on_node(connection, cordon)
+        other = undo.being_called(connection, cordon)
     live, machine = _read(context, uncordon, known)
     platform = about_platform(live, machine, uncordon)
     checks = [*about_node.about_node(live, cordon), *about_node.about_lifting(live)]
     refusal = None
     if other is not None:
-        refusal = f"{rails.title(other)} was approved by {other.decided_by} and is not finished."
+        refusal = f"{rails.title(other)} is being carried out at this moment: seconds, as a rule."
     return Preview(
         proposal=cordon,
         live=live,

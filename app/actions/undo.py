@@ -47,7 +47,7 @@ def _nothing_to_lift(connection: Connection, cordon: Proposal) -> Problem | None
     if cordon.status not in CAN_BE_LIFTED or not cordon.node_name:
         words = f"{rails.title(cordon)} is {cordon.status}: there is nothing to lift."
         return Problem(409, "nothing_to_lift", words, more={"status": cordon.status})
-    other = _being_called(connection, cordon)
+    other = being_called(connection, cordon)
     if other is not None:
         return Problem(
             409,
@@ -68,7 +68,7 @@ def _nothing_to_lift(connection: Connection, cordon: Proposal) -> Problem | None
     return None
 
 
-def _being_called(connection: Connection, cordon: Proposal) -> Proposal | None:
+def being_called(connection: Connection, cordon: Proposal) -> Proposal | None:
     """Find a call that is in flight on this node, or the same undoing that is on its way.
 
     No rail: an undo that overtook it would be lost.
