@@ -45,7 +45,7 @@ def text(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split()).replace(" :", ":")
 
 
-def test_the_settings_list_every_owner_with_what_stands_behind_it(
+def test_every_owner_is_listed_and_says_when_asked_what_it_does_by_itself(
     viewer: Person, sagemaker: SagemakerDouble
 ) -> None:
     page = text(viewer.get("/settings"))
@@ -53,23 +53,10 @@ def test_the_settings_list_every_owner_with_what_stands_behind_it(
     assert "only recorded SageMaker HyperPod" in page
     assert "misconfigured The entry of cedar in WITNESS_PROVIDERS cannot be used" in page
     assert sagemaker.requests == []
-
-
-def test_an_owner_is_asked_what_it_does_by_itself(viewer: Person) -> None:
     page = text(viewer.get("/settings/provider?name=alpine"))
     assert "Automatic: failing machines are restarted or replaced without asking here" in page
     assert "Karpenter: a replaced machine comes back only when pods wait for one" in page
     assert "DrainFirst: lifts cordons" in page
-
-
-@pytest.mark.parametrize(
-    ("name", "words"), [("dune", "knows no such cluster"), ("cedar", "names no cluster")]
-)
-def test_an_owner_that_cannot_be_asked_is_told_in_words(
-    name: str, words: str, viewer: Person
-) -> None:
-    assert words in text(viewer.get(f"/settings/provider?name={name}"))
-
-
-def test_an_owner_that_is_not_configured_is_not_found(viewer: Person) -> None:
+    assert "knows no such cluster" in text(viewer.get("/settings/provider?name=dune"))
+    assert "names no cluster" in text(viewer.get("/settings/provider?name=cedar"))
     assert viewer.http.get("/settings/provider?name=other").status_code == 404
