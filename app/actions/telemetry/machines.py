@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -60,14 +61,19 @@ def homes(known: Placed, planned: Plan) -> dict[str, Machine]:
     return found
 
 
-def want(
-    connection: Connection, alarm_id: int, known: Placed, planned: Plan, now: datetime
-) -> None:
-    """Ask for the evidence of an alarm's machines over the time of its windows; once is enough.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose evidence over which time an alarm asks for; worked out before a transaction begins."""
 
-    A recorded example has no machines.
-    """
-    machines = machines_of(known, planned)
-    if machines and not known.facts.example:
-        times = on_grid(planned.window.start, planned.window.end)
-        node_evidence.want(connection, alarm_id, machines, times, now)
+    machines: tuple[Machine, ...]
+    times: tuple[datetime, datetime]
+
+    def ask(self, connection: Connection, alarm_id: int, now: datetime) -> None:
+        """Ask for it; once is enough."""
+        node_evidence.want(connection, alarm_id, self.machines, self.times, now)
+
+
+def wanted(known: Placed, planned: Plan) -> Wanted:
+    """Work out what an alarm asks for over the time of its windows; a recorded example nothing."""
+    machines = () if known.facts.example else machines_of(known, planned)
+    return Wanted(machines, on_grid(planned.window.start, planned.window.end))

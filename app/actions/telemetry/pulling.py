@@ -66,15 +66,18 @@ def _plan(context: Context, alarm_id: int, wanted_at: datetime) -> None:
         core = read_core(connection, alarm_id)
     made = None if core is None else plan(core)
     wants, left_out = (made.wants, made.left_out) if made else ((), 0)
-    if core is not None and made is not None:
-        context.store.write(lambda c: machines.want(c, alarm_id, core, made, now))
+    further = machines.wanted(core, made) if core is not None and made is not None else None
+
+    def write(connection: Connection) -> None:
+        clusters = [*context.sources]
+        telemetry_queue.plan(
+            connection, alarm_id, wants, left_out, wanted_at=wanted_at, now=now, clusters=clusters
+        )
+        if further is not None:
+            further.ask(connection, alarm_id, now)
+
     try:
-        context.store.write(
-            lambda connection: telemetry_queue.plan(
-                connection, alarm_id, wants, left_out,
-                wanted_at=wanted_at, now=now, clusters=[*context.sources],
-            )
-        )  # fmt: skip
+        context.store.write(write)
     except telemetry_queue.StalePlanError:
         return  # Wanted anew meanwhile: the next round plans it.
     # An alarm without a known GPU, or whose windows are all there, has nothing to wait for.
