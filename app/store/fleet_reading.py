@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from app.store import held_nodes, run_settings
+from app.store.proposals import DESTROYS, UNDER_WAY
 from app.store.tables import (
     alarms,
     attempts,
@@ -25,6 +26,7 @@ from app.store.tables import (
 RECENT = timedelta(hours=24)
 SILENT_SHOWN = 20
 LISTED = 5_000
+NOT_PROVEN = (*UNDER_WAY, "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class FleetState:
     brake: run_settings.Brake
     silent: tuple[SilentJob, ...]  # the longest silent first, some at most
     silent_count: int
+    under_way: int = 0  # what destroys, from its approval until it is proven; unknown ones too
+    under_way_since: datetime | None = None
 
     @property
     def idle_gpus(self) -> int:
@@ -71,8 +75,14 @@ class FleetState:
 def read(connection: Connection, now: datetime, silent_after: timedelta) -> FleetState:
     """Read the whole strip."""
     waiting, since = connection.execute(
-        sa.select(sa.func.count(), sa.func.min(proposals.c.created_at))
-        .where(proposals.c.status == "proposed", proposals.c.blocked.is_(None))
+        sa.select(sa.func.count(), sa.func.min(proposals.c.created_at)).where(
+            proposals.c.status == "proposed", proposals.c.blocked.is_(None)
+        )
+    ).one()
+    under_way, begun = connection.execute(
+        sa.select(sa.func.count(), sa.func.min(proposals.c.decided_at)).where(
+            proposals.c.action.in_(DESTROYS), proposals.c.status.in_(NOT_PROVEN)
+        )
     ).one()
     idle, silent = _stopped_or_silent(connection, now, silent_after)
     return FleetState(
@@ -83,6 +93,8 @@ def read(connection: Connection, now: datetime, silent_after: timedelta) -> Flee
         brake=run_settings.brake(connection),
         silent=silent[:SILENT_SHOWN],
         silent_count=len(silent),
+        under_way=under_way,
+        under_way_since=begun,
     )
 
 
