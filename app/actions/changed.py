@@ -73,7 +73,11 @@ def problem(found: Sequence[Difference], look: Look, version: int) -> Problem:
             "evidence_version": version,
             "changes": [{"code": one.code, "what": one.words} for one in found],
             "changed": [
-                {"alarm": ids.show(one.alarm_id), "kind": one.kind, "what": one.words}
+                {
+                    "alarm": None if one.alarm_id is None else ids.show(one.alarm_id),
+                    "kind": one.kind,
+                    "what": one.words,
+                }
                 for one in pieces
             ],
         },

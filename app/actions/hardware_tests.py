@@ -51,6 +51,7 @@ def note(
             begun_at=proposal.claimed_at or proposal.decided_at,
             proposal_id=proposal.id,
         ),
+        proposal.case_id,
     )
 
 
@@ -62,14 +63,19 @@ def recall_of(settings: Settings, kind: str) -> float | None:
     return settings.deep_check_recall if kind == hardware_tests.DEEP else None
 
 
-def note_test(connection: Connection, settings: Settings, test: NewTest) -> bool:
-    """Keep a test of a machine, tell its cases, and judge them; False where it was known."""
+def note_test(
+    connection: Connection, settings: Settings, test: NewTest, asked_by: int | None = None
+) -> bool:
+    """Keep a test of a machine, tell its cases, and judge them; False where it was known.
+
+    `asked_by` is the case that ordered it: a new machine is tested for the old one's case.
+    """
     if test.machine.node_id is None and test.machine.instance_id is None:
         return False
     kept = hardware_tests.keep(connection, test)
     if kept == "same":
         return False
-    concerned = case_machines.cases_on(connection, test.machine, test.gpu_id)
+    concerned = case_machines.cases_on(connection, test.machine, test.gpu_id, asked_by)
     if test.result != "running":
         case_machines.raise_evidence(connection, [one.id for one in concerned])
     title = TITLES.get(test.kind, test.kind)

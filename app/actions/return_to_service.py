@@ -18,7 +18,7 @@ from app.store import (
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
 from app.store.exposure_reading import device_incidents
-from app.store.hardware_tests import AUDIT, DEEP
+from app.store.hardware_tests import AUDIT, DEEP, Machine, newest_of
 from app.store.proposals import Proposal
 from app.store.targeted_audits import TargetedAudit
 from witness.rules.return_to_service import (
@@ -59,7 +59,10 @@ def of_a_case(
     """Put the checklist of a case together; None where no machine is under suspicion."""
     if case.gpu_id is None and case.node_id is None:
         return None
-    tested = of_case(connection, case)
+    replacement = _replacement(connection, case, mine)
+    tested: Mapping[str, Tested] = of_case(connection, case)
+    if replacement is not None:
+        tested = _of_the_new_one(connection, case, replacement.instance_id)
     audits = targeted_audits.of_proposals(connection, [one.id for one in mine])
     released = _newest(mine, "uncordon", case)
     facts = Facts(
@@ -74,7 +77,7 @@ def of_a_case(
         watch=None
         if released is None
         else _watch(released, _newest_alarm(connection, case), settings, now),
-        replacement=_replacement(connection, case, mine),
+        replacement=replacement,
         rebooted=_newest(mine, "reboot", case) is not None,
     )
     return Return(
@@ -103,6 +106,14 @@ def _newest(mine: Sequence[Proposal], action: str, case: DocketCase) -> Proposal
     return None if again else newest
 
 
+def _of_the_new_one(
+    connection: Connection, case: DocketCase, instance_id: str
+) -> Mapping[str, Tested]:
+    """Read what tests say of the machine that came: those of the old one say nothing of it."""
+    found = newest_of(connection, Machine(case.cluster, None, instance_id), None, DEEP)
+    return {DEEP: Tested(found[0])} if found else {}
+
+
 def _tests(tested: Mapping[str, Tested]) -> tuple[TestDone, ...]:
     return tuple(
         TestDone(
@@ -126,9 +137,7 @@ def _probation(audits: Sequence[TargetedAudit], released: Proposal | None) -> Pr
     return Probation(one.state, one.passes, one.passes_wanted, until)
 
 
-def _watch(
-    released: Proposal, newest_alarm: datetime, settings: Settings, now: datetime
-) -> Watch:
+def _watch(released: Proposal, newest_alarm: datetime, settings: Settings, now: datetime) -> Watch:
     since = released.finished_at or now
     alarmed = newest_alarm > since
     until = newest_alarm if alarmed else now

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions import certainty
+from app.api import case_return
 from app.api import proposals as proposals_api
 from app.api.paging import Listing
 from app.api.reading import Reading
@@ -84,7 +85,12 @@ def case(request: Request, by: Reading, case_id: str) -> Response:
         found = docket_reading.one(connection, _read_id(case_id))
         if found is None or not by.allows(found.cluster, found.namespace):
             raise not_found("no case with this id")
-        body = {**as_row(found), **_beside(connection, found, context.now())}
+        now = context.now()
+        body = {
+            **as_row(found),
+            **_beside(connection, found, now),
+            **case_return.as_json(connection, context.settings, found, now, by),
+        }
     return StrictJSON(body, headers={"Cache-Control": "no-store"})
 
 

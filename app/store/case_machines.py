@@ -35,9 +35,12 @@ class SuspectNode:
 
 
 def cases_on(
-    connection: Connection, machine: Machine, gpu_id: int | None = None
+    connection: Connection,
+    machine: Machine,
+    gpu_id: int | None = None,
+    also: int | None = None,
 ) -> tuple[CaseOf, ...]:
-    """List the open cases of a machine, or of one GPU in it."""
+    """List the open cases of a machine, or of one GPU in it, and `also` one that may be closed."""
     query = (
         sa.select(cases.c.id, cases.c.status)
         .join(nodes, nodes.c.id == cases.c.node_id)
@@ -47,7 +50,11 @@ def cases_on(
     )
     if gpu_id is not None:
         query = query.where(cases.c.gpu_id == gpu_id)
-    return tuple(CaseOf(*row) for row in connection.execute(query))
+    found = [CaseOf(*row) for row in connection.execute(query)]
+    if also is not None and all(one.id != also for one in found):
+        asking = sa.select(cases.c.id, cases.c.status).where(cases.c.id == also)
+        found += [CaseOf(*row) for row in connection.execute(asking)]
+    return tuple(found)
 
 
 def _is(machine: Machine) -> sa.ColumnElement[bool]:

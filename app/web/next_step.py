@@ -28,6 +28,13 @@ WORD_OF_STATUS = {
     "expired": "expired",
 }
 
+RESULT_WORDS = {
+    "dry_run": "dry run, nothing changed",
+    "alarmed": "an alarm came in it",
+    "not_taken": "no job took it",
+    "too_few": "over, too few audits",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Next:
@@ -48,8 +55,8 @@ class Next:
 
 def status_word(proposal: Proposal) -> str:
     """Say how a proposal stands in a few words."""
-    if proposal.result == "dry_run":
-        return "dry run, nothing changed"
+    if proposal.result in RESULT_WORDS:
+        return RESULT_WORDS[str(proposal.result)]
     if proposal.result in ("already_ours", "already_by_other") and proposal.status == "verified":
         return "satisfied without change"
     if proposal.details.get("stands") not in (None, "holds"):

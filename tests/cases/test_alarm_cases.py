@@ -204,7 +204,13 @@ def test_transient_twice_under_other_names(service: Service) -> None:
     assert case["headline"].startswith("Replace")
     actions = {one["action"] for one in service.case(case["id"])["proposals"]}
     assert "replace" in actions
+    assert "quarantined" not in case["headline"]
     assert len(service.alarms()) == 4
+    gpu = service.get(f"gpus/{GPU_13}")
+    assert [one["kind"] for one in gpu["incidents_by_kind"]] == ["transient", "transient"]
+    node = service.get(f"nodes/{case['node_id']}")
+    kinds = sorted(one["kind"] for one in node["incidents_by_kind"])
+    assert kinds == ["nonfinite", "nonfinite", "transient", "transient"], "listed, not counted"
 
 
 def test_which_checkpoint_is_safe(service: Service) -> None:

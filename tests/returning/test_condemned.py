@@ -17,9 +17,15 @@ from app.store.condemned import Condemned, Register
 from app.store.ids import read, show
 from tests.actions.fleet import LAST_GPU_OF_SUSPECT, NODES, SUSPECT, alarm, rank_map
 from tests.actions.service import Service
+from tests.doubles.kubernetes.double import KubernetesDouble
 
 UUID = LAST_GPU_OF_SUSPECT
 OLGA = Decider("olga", "operator")
+BOTH = {
+    "test_somebody_takes_note_with_a_reason_and_another_job_is_said_again",
+    "test_a_gpu_that_moved_before_it_was_condemned_is_found",
+    "test_a_decision_hears_of_what_it_was_made_without",
+}
 
 
 def at(minutes: float) -> str:
@@ -106,9 +112,9 @@ def test_somebody_takes_note_with_a_reason_and_another_job_is_said_again(
     (seen,) = sightings(service)
     person = service.person()
     address = f"/condemned/{condemned_id(seen)}/note"
-    refused = person.send(address, "/settings", reason=" ")
-    assert refused.status_code == 422
-    after = person.press(address, "/settings", reason="vendor test bench", back=f"/cases/{case_id}")
+    page = f"/cases/{case_id}"
+    assert person.send(address, page, reason=" ").status_code == 422
+    after = person.press(address, page, reason="vendor test bench", back=page)
     assert "took note" in after
     assert "vendor test bench" in after
     assert sightings(service) == ()
@@ -181,3 +187,22 @@ def test_a_register_is_looked_up_by_uuid_and_by_the_start_of_one() -> None:
     assert register.find("GPU-zz", short=True) == ()
     assert register.find(None, short=True) == ()
     assert not Register([])
+
+
+def test_a_decision_hears_of_what_it_was_made_without(
+    make_service: Callable[..., Service], cluster: KubernetesDouble
+) -> None:
+    service = make_service(cluster)
+    case_id = confirmed(service)
+    service.post(elsewhere())
+    condemned.tell(service.context)
+    case = service.read(f"/cases/{case_id}")
+    (seen,) = case["condemned_at_work"]
+    assert (seen["job"], seen["node"], seen["acknowledged_by"]) == ("moe-7b", NODES[2], None)
+    (shown,) = [one for one in case["proposals"] if one["status"] == "proposed"]
+    late = service.decide({**shown, "evidence_version": shown["evidence_version"] - 1})
+    assert late.status_code == 409
+    assert "A condemned GPU is back" in late.json()["error"]["message"]
+    after = service.decide(shown).json()
+    assert after["status"] == "verified", after
+    assert cluster.node(NODES[2])["spec"]["unschedulable"] is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,10 +19,14 @@ from app.store.ids import read
 from tests.actions.fleet import LAST_GPU_OF_SUSPECT, NODES, SUSPECT, alarm, node, rank_map
 from tests.actions.fleet import transient as a_transient
 from tests.actions.service import Service
+from tests.cases.conftest import documents, raw
 from tests.doubles.kubernetes.double import KubernetesDouble
 
 AT = "2026-03-02T10:15:00Z"
-PAIR = {"pair": [13, 5], "third": 21, "suspect": 13}
+BOTH = {
+    "test_a_passed_check_is_a_fact_beside_three_alarms",
+    "test_what_was_ordered_weighs_once_with_its_recall",
+}
 
 
 def one_verdict(kind: str) -> dict[str, Any]:
@@ -62,33 +67,40 @@ def the_case(service: Service) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["persistent", "culprits", "transient"])
-def test_a_passed_check_is_a_fact_beside_the_alarm(
-    make_service: Callable[..., Service], passed: KubernetesDouble, kind: str
+@pytest.mark.parametrize("which", [None, 0, 1, 2])
+def test_a_passed_check_is_a_fact_beside_three_alarms(
+    make_service: Callable[..., Service], which: int | None
 ) -> None:
-    service = make_service(passed)
-    service.post(rank_map(), alarm() if kind == "culprits" else one_verdict(kind))
-    before = the_case(service)
-    assert node_labels.watch(service.context) == 1
-    assert node_labels.watch(service.context) == 0
+    """Case 58: a persistent verdict, a transient one, a culprit; one at a time, and all of them."""
+    stored = json.loads(raw("58", "k8s.json"))
+    rank_map_58, *raised = documents("58", "rankmap.json", "alarms.ndjson")
+    chosen = raised if which is None else [raised[which]]
+    with KubernetesDouble(stored) as cluster:
+        service = make_service(cluster)
+        posted = [{"kind": "alarm", **one} for one in chosen]
+        service.post({"kind": "rank_map", **rank_map_58}, *posted)
+        before = the_case(service)
+        assert before["headline"].startswith("Replace" if which is None else "Cordon")
+        assert node_labels.watch(service.context) == 1
+        assert node_labels.watch(service.context) == 0
 
-    after = the_case(service)
-    assert after["status"] == "open"
-    assert after["alarms"] == 1
-    assert after["evidence_version"] == before["evidence_version"] + 1
-    assert "clears nothing" in after["advice"]
-    page = service.person().get(f"/cases/{after['id']}")
-    assert "Health check passed" in page
-    assert "Labels carry no time" in page
-    if kind == "transient":
-        assert after["headline"].startswith("Release, or audit once more")
-    else:
-        assert after["headline"].startswith("Keep quarantined, replace after review")
-    assert after["score"] == before["score"], "a label without a time weighs nothing"
-    assert passed.calls == []
-    assert service.proposals("uncordon") == []
-    gpu = service.read(f"/gpus/{LAST_GPU_OF_SUSPECT}")
-    assert gpu["incidents"], "the alarm stays in the history"
+        after = the_case(service)
+        assert after["status"] == "open"
+        assert after["alarms"] == len(chosen)
+        assert after["evidence_version"] == before["evidence_version"] + 1
+        assert after["score"] == before["score"], "a label without a time weighs nothing"
+        assert "clears nothing" in after["advice"]
+        page = service.person().get(f"/cases/{after['id']}")
+        assert "Health check passed" in page
+        assert "Labels carry no time" in page
+        wanted = {
+            None: "Replace",  # three kinds on one GPU: it recurs
+            1: "Release, or audit once more",
+        }.get(which, "Keep quarantined, replace after review")
+        assert after["headline"].startswith(wanted), after["headline"]
+        assert cluster.calls == [], "nothing is done by itself"
+        assert service.proposals("uncordon") == []
+        assert service.read(f"/gpus/{after['gpu_uuid']}")["incidents"], "it stays in the history"
 
 
 def test_a_label_that_was_seen_to_change_has_a_time(
@@ -181,3 +193,26 @@ def test_a_failed_check_outweighs_a_label_without_a_time(
     assert ordered(service, "failed")
     assert node_labels.watch(service.context) == 1
     assert the_case(service)["headline"].startswith("Replace")
+
+
+def test_a_program_reads_tests_and_checklist(make_service: Callable[..., Service]) -> None:
+    service = make_service()
+    service.post(rank_map(), one_verdict("transient"))
+    ordered(service, "passed")
+    replay = {**alarm(time="2026-03-02T12:00:00Z"), "kind": "replay", "rank": 13, "step": 30,
+              "witnesses": [21, 29], "replays": 20, "wrong": 0}  # fmt: skip
+    service.post({key: value for key, value in replay.items() if key != "alarm"})
+    case = the_case(service)
+    (test,) = case["tests"]
+    assert (test["kind"], test["result"], test["recall_assumed"]) == (
+        "deep_health_check", "passed", 0.25,
+    )  # fmt: skip
+    back = case["return_to_service"]
+    assert back["before_release"] == "true"
+    states = {one["code"]: one["state"] for one in back["items"]}
+    assert states == {
+        "replays": "true", "test": "true", "probation": "not known", "watch": "not known",
+    }  # fmt: skip
+    page = service.person().get(f"/cases/{case['id']}")
+    assert "Return to service" in page
+    assert "20 replays without an error bound its rate at 15% only." in page

@@ -20,6 +20,11 @@ from tests.doubles.kubernetes.double import KubernetesDouble
 from witness.report import Reporter
 from witness.wire import Envelope
 
+BOTH = {
+    "test_audits_that_pass_are_counted_from_the_attempt_that_took_it",
+    "test_an_alarm_in_it_settles_it_as_such",
+    "test_a_release_begins_a_probation_and_a_job_hears_of_it",
+}
 INSTANCE = SUSPECT.removeprefix("hyperpod-")
 
 
