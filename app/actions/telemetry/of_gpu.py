@@ -56,9 +56,9 @@ def read_of_gpu(connection: Connection, alarm_id: int, gpu: Gpu) -> OfGpu | None
 def readings_in(
     connection: Connection, alarm_ids: Collection[int], gpu_id: int | None
 ) -> dict[int, tuple[Kept, ...]]:
-    """Give the readings of each alarm, of one GPU or of all, those that count first in front."""
+    """Give status and headline of each alarm's readings, of one GPU or all, what counts first."""
     found: dict[int, list[Kept]] = {}
-    for one in telemetry_kept.readings_of_alarms(connection, alarm_ids):
+    for one in telemetry_kept.readings_of_alarms(connection, alarm_ids, ()):
         if gpu_id in (None, one.gpu_id):
             found.setdefault(one.alarm_id, []).append(one)
     order = telemetry_kept.STATUSES.index

@@ -10,7 +10,7 @@ from app.actions.telemetry.node_log import read_node_log
 from app.actions.telemetry.of_gpu import OfGpu, read_of_gpu, readings_in
 from app.actions.telemetry.planning import window_at
 from app.actions.telemetry.shown import EXAMPLE, NO_GPU, NOT_PULLED
-from app.store import alarm_reading
+from app.store import alarm_reading, telemetry_queue
 from app.store.case_reading import CaseFinding
 from app.store.connection import Connection
 from app.store.device_reading import Gpu, gpu_by_id
@@ -78,7 +78,7 @@ def read_on_case(
         _drawn(connection, found, entries) if found else None,
         found.telemetry.waiting if found else 0,
         found.telemetry.failed if found else 0,
-        _log(connection, newest_id, found, kept.get(newest_id, ())),
+        _log(connection, newest_id, found),
         of_alarm(connection, newest_id),
     )
 
@@ -110,15 +110,14 @@ def _drawn(connection: Connection, found: OfGpu, entries: Entries) -> Suspected:
     return one.with_fields(DRAWN)
 
 
-def _log(
-    connection: Connection, alarm_id: int, found: OfGpu | None, kept: Sequence[Kept]
-) -> LogRows:
+def _log(connection: Connection, alarm_id: int, found: OfGpu | None) -> LogRows:
     """Lay out the log of the newest alarm's machines."""
     log = read_node_log(connection, alarm_id)
     if found is not None:
         meant = {one.uuid for one in found.telemetry.suspects}
         return log_rows.of_alarm(log, meant, found.telemetry.times.suspect_from)
-    meant = {str(one.reading["gpu_uuid"]) for one in kept}
+    asked = telemetry_queue.of_alarm(connection, alarm_id)
+    meant = {one.gpu_uuid for _, role, one in asked if role == "suspect"}
     facts = alarm_reading.read_alarm(connection, alarm_id)
     since = None if facts is None else window_at(facts, ()).suspect_from
     return log_rows.of_alarm(log, meant, since)
