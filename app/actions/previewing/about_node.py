@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.actions.previewing.live import Live
-from app.actions.previewing.parts import Check, State
+from app.actions.previewing.parts import Check, State, listed
 from app.actions.reaching import another_instance
 from app.cluster.drift import is_another_machine
 from app.cluster.ports import NodeState
@@ -77,6 +77,9 @@ def about_cordon(live: Live, proposal: Proposal) -> list[Check]:
         return [Check("f", f"Cordoned from here by {ours.by or 'nobody named'}{at}")]
     if state.unschedulable:
         return [Check("f", "Unschedulable, and nobody left a note")]
+    away = [one.key for one in state.taints if one.effect != "PreferNoSchedule"]
+    if away:
+        return [Check("f", f"Not cordoned; taints keep most pods away: {listed(away)}")]
     if proposal.destroys:
         return [Check("x", "Not cordoned: new pods can land on it until it goes")]
     return [Check("f", "Schedulable: new pods can land on it now")]

@@ -11,9 +11,17 @@ from app.actions.reaching import another_machine
 from app.actions.ways import API, way_of
 from app.cluster.provider.ports import FAILURE, RUNNING, Fleet, Group, Machine
 from app.store.proposals import Proposal
-from witness.rules.platform_signs import KARPENTER_POOL, Sign, signs
+from witness.rules.platform_signs import KARPENTER_POOL, SENTENCES, Doing, Sign, signs
 
 GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
+THEN = {
+    ("replace", "replacing"): "An approval would send nothing then: it ends as already under way.",
+    ("reboot", "rebooting"): "An approval would send nothing then: it ends as already under way.",
+    ("replace", "testing"): "An approval would be refused while it runs.",
+    ("reboot", "testing"): "An approval would be refused while it runs.",
+    ("deep_health_check", "testing"): "An approval would be refused while it runs.",
+}
+"""What becomes of an approval while the platform is at work."""
 BY_PROVIDER = frozenset({"replace", "reboot", "deep_health_check"})
 
 
@@ -24,6 +32,16 @@ class Platform:
     already: tuple[Sign, ...]
     checks: tuple[Check, ...]
     karpenter: bool | None  # None: not known
+
+    @property
+    def begun(self) -> tuple[tuple[Doing, str], ...]:
+        """Say each thing that it has begun once, with all marks that show it."""
+        marks: dict[Doing, list[str]] = {}
+        for one in self.already:
+            marks.setdefault(one.doing, []).append(one.mark)
+        return tuple(
+            (doing, f"{SENTENCES[doing]} ({'; '.join(shown)})") for doing, shown in marks.items()
+        )
 
 
 def about_platform(live: Live, now: MachineNow, proposal: Proposal) -> Platform:
@@ -36,7 +54,8 @@ def about_platform(live: Live, now: MachineNow, proposal: Proposal) -> Platform:
     deleting = bool(state and state.raw.get("metadata", {}).get("deletionTimestamp"))
     already = signs(labels, taints, now.status, deleting=deleting)
     karpenter = _karpenter(now.fleet, labels, known=state is not None)
-    checks = [Check("x", one.words) for one in already]
+    begun = Platform(already, (), karpenter).begun
+    checks = [Check("x", words) for _, words in begun]
     if not now.configured:
         checks += _nobody_to_ask(proposal, karpenter)
         return Platform(already, tuple(checks), karpenter)

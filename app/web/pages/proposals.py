@@ -12,6 +12,7 @@ from starlette.responses import Response
 from app.actions import preview, undo, verify
 from app.actions.decide import Choice, Decider, decide
 from app.actions.executor import executor_of
+from app.actions.previewing.about_platform import THEN
 from app.actions.previewing.looking_again import Looked, look_again
 from app.actions.previewing.seen import LONGEST
 from app.actions.reaching import port_of
@@ -66,6 +67,7 @@ def proposal(request: Request, person: Viewer, proposal_id: str) -> Response:
         shown=shown,
         answers=proposal_answers.answers(shown),
         choices=proposal_answers.rows(shown.going, context.now().timestamp()),
+        then=THEN,
         way=proposal_view.WAYS.get(way_of(shown.proposal)),
         cluster=cluster,
     )
