@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ class Call:
     asked: Any
     fault: Fault | None
     key: str = ""  # the access key that signed it
+    at: float = field(default_factory=time.time)  # by the real clock
     status: int | None = None
 
 
