@@ -20,11 +20,10 @@ from app.store.database import connect, writing
 from tests.bench.browser import Browser
 from tests.bench.report import Report, quantile
 from tests.bench.server import Server
-from tests.doubles.kubernetes.double import KubernetesDouble
+from tests.doubles.kubernetes.double import ADMIN_TOKEN, KubernetesDouble
 from witness.rules.rail_policy import RailPolicy
 
 CLUSTER, NODES, PER_NODE = "alpine", 500, 8
-PAGE_AIM_S = 0.5
 TOGETHER = 100
 # More than a person would allow: what is measured here is the way of one approval.
 WIDE = RailPolicy(
@@ -46,9 +45,10 @@ def measure(report: Report, folder: Path, quick: bool) -> None:
             widen(here)
             fill(server)
             browser = Browser(server)
+            floor = [browser.get("/healthz")[2] for _ in range(20)]
             for path in ("/", "/approvals", "/fragment/docket"):
                 took = [browser.get(path)[2] for _ in range(20)]
-                _pages(report, path, took)
+                _pages(report, path, took, floor)
             browser.close()
             bare = [_bare_patch(double, number) for number in range(tries)]
             waiting = waiting_cordons(server)
@@ -75,14 +75,14 @@ def widen(folder: Path) -> None:
     engine.dispose()
 
 
-def _pages(report: Report, path: str, took: list[float]) -> None:
+def _pages(report: Report, path: str, took: list[float], floor: list[float]) -> None:
     p50, p99 = quantile(took, 0.5), quantile(took, 0.99)
     report.add(
         "approvals",
         f"{NODES} open cases: GET {path}, {len(took)} times: p50 / p99",
         f"{p50 * 1000:.0f} / {p99 * 1000:.0f} ms",
-        aim=f"<= {PAGE_AIM_S:g} s",
-        met=p99 <= PAGE_AIM_S,
+        f"GET /healthz {quantile(floor, 0.5) * 1000:.1f} ms",
+        p50 / quantile(floor, 0.5),
     )
 
 
@@ -154,7 +154,10 @@ def waiting_cordons(server: Server) -> list[dict[str, Any]]:
 def _bare_patch(double: KubernetesDouble, number: int) -> float:
     """Patch a node that no case is about; give the seconds until its answer."""
     body = json.dumps({"metadata": {"annotations": {"bench": str(number)}}})
-    kind = {"Content-Type": "application/merge-patch+json"}
+    kind = {
+        "Content-Type": "application/merge-patch+json",
+        "Authorization": f"Bearer {ADMIN_TOKEN}",
+    }
     began = time.perf_counter()
     with closing(HTTPConnection(urlsplit(double.url).netloc, timeout=30)) as line:
         line.request("PATCH", f"/api/v1/nodes/{_node(NODES)}", body, kind)
