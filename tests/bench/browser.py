@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
-from http.client import HTTPConnection
+from http.client import HTTPConnection, RemoteDisconnected
 from urllib.parse import urlencode
 
 from tests.bench.server import Server
@@ -55,8 +55,16 @@ class Browser:
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         began = time.perf_counter()
-        self._line.request(method, path, body, headers)
-        answer = self._line.getresponse()
+        try:
+            self._line.request(method, path, body, headers)
+            answer = self._line.getresponse()
+        except (ConnectionResetError, RemoteDisconnected):
+            # The server hung up an idle line just then, as it may: a browser connects anew.
+            if method != "GET":
+                raise
+            self._line.close()
+            self._line.request(method, path, body, headers)
+            answer = self._line.getresponse()
         text = answer.read()
         took = time.perf_counter() - began
         for given in answer.headers.get_all("Set-Cookie") or ():

@@ -17,6 +17,7 @@ from tests.rules.telemetry_samples import NODE, SUSPECT, gpu
 from tests.rules.test_telemetry_blocks import two_hours
 from tests.rules.test_telemetry_levels import chance, node_of
 from witness.rules.blocks import decode, encode
+from witness.rules.dcgm_fields import BY_ID
 from witness.rules.observations import FALSE_ALARMS
 from witness.rules.samples import Series, from_prometheus, join
 from witness.rules.telemetry import Window, read
@@ -95,7 +96,7 @@ def _row(report: Report, what: str, seconds: float, floor: float) -> None:
 
 
 def _as_answer(one: Series) -> tuple[dict[str, str], list[tuple[float, str]]]:
-    labels = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "UUID": one.gpu_uuid, "gpu": str(one.field_id)}
+    labels = {"__name__": BY_ID[one.field_id].names[0], "UUID": one.gpu_uuid}
     return labels, [(t, f"{v:.15g}") for t, v in zip(one.times, one.values, strict=True)]
 
 
