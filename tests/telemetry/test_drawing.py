@@ -58,7 +58,7 @@ def test_no_spike_is_lost_however_many_others_there_are() -> None:
     samples[6_543] = (654.3, 99.0)
     crowd = [Line([samples], False) for _ in range(30)]
     whole = picture([], [*crowd, Line([samples], True)])
-    for columns in (144, 36):
+    for columns in (144, 24):
         assert (654.3, 99.0) in thinned(samples, whole, columns)
     assert len(draw(whole)) < 12_000
 

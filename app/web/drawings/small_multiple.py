@@ -18,7 +18,7 @@ JOBS_AT, MARKS_AT, MARK = BASE + 5.5, BASE + 13.5, 0.7
 COLUMNS = 144
 """Two pixels a column: of more samples the lowest and the highest of each are drawn."""
 COARSE = ((7, 72), (12, 48))
-"""Of up to so many other GPUs each has so many columns; of still more 36: they are a backdrop."""
+"""Of up to so many other GPUs each has so many columns; of still more 24: they are a backdrop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _ground(drawing: Drawing, picture: Picture, scale: _Scale) -> None:
 
 def _curves(drawing: Drawing, picture: Picture, scale: _Scale) -> None:
     others = sum(not line.is_suspect for line in picture.lines)
-    coarse = next((columns for most, columns in COARSE if others <= most), 36)
+    coarse = next((columns for most, columns in COARSE if others <= most), 24)
     for line in picture.lines:
         cls = "s-sus w15 f-clear" if line.is_suspect else "s-edge f-clear"
         columns, fine = (COLUMNS, 10) if line.is_suspect else (coarse, 2)
