@@ -131,7 +131,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 def make_context(settings: Settings) -> Context:
     """Open the database, the clusters and the sources of their metrics."""
-    policy = Policy(settings.recurrence_days, settings.proposal_days)
+    policy = Policy.of(settings)
     url, apply = settings.resolved_database_url(), partial(apply_posts, policy=policy)
     store = Store.open(url, apply, settings.queue_limit)
     limit, folder = settings.cluster_timeout_s, settings.data_dir

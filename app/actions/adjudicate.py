@@ -94,7 +94,7 @@ def adjudicate(
         condemned.by_adjudication(connection, case, after, now)
         if after == "open":
             settings = context.settings
-            policy = Policy(settings.recurrence_days, settings.proposal_days)
+            policy = Policy.of(settings)
             judge_cases(connection, [case_id], now, policy)
         else:
             # The new machine is to be screened, and a condemned GPU stopped, all the same.

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Self
 
 from app.actions.policy import approve_lasts
 from app.actions.propose import keep_proposals
 from app.actions.scoring import gpu_history
 from app.actions.tests_of_case import health_of, of_case
+from app.config import Settings
 from app.store import casework_rows as rows
 from app.store import rail_policy
 from app.store.connection import Connection
@@ -41,10 +43,30 @@ DIGEST_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings that a judgement depends on, in days."""
+    """The settings that a judgement depends on: days, steps, audits."""
 
     recurrence_days: int = 90
     proposal_days: float = 7.0
+    audit_every: int = 10
+    audit_passes: int = 20
+    audit_days: float = 7.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Read the settings."""
+        return cls(
+            settings.recurrence_days,
+            settings.proposal_days,
+            settings.targeted_audit_every,
+            settings.targeted_audit_passes,
+            settings.targeted_audit_days,
+        )
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Give how each action that needs it is carried out, by its name."""
+        closely = {"audit_every": self.audit_every, "passes": self.audit_passes}
+        return {"targeted_audit": {**closely, "days": self.audit_days}}
 
 
 def judge_cases(
@@ -98,7 +120,7 @@ def _judge(
     )
     if case.status == "open":
         expires_at = now + approve_lasts(rail_policy.read(connection), policy.proposal_days)
-        keep_proposals(connection, case, said, leading, now, expires_at)
+        keep_proposals(connection, case, said, leading, now, expires_at, policy.parameters)
 
 
 def _of_the_table(found: Sequence[rows.KeptFinding]) -> tuple[Finding, ...]:

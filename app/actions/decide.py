@@ -150,7 +150,7 @@ def _changed(
 
 def _judge_again(connection: Connection, proposal: Proposal, ground: Ground) -> None:
     settings = ground.settings
-    days = Policy(settings.recurrence_days, settings.proposal_days)
+    days = Policy.of(settings)
     judge_cases(connection, [proposal.case_id], ground.now, days)
 
 

@@ -21,7 +21,7 @@ TITLES = {
 
 def policy_of(settings: Settings) -> Policy:
     """Give the settings that a judgement depends on."""
-    return Policy(settings.recurrence_days, settings.proposal_days)
+    return Policy.of(settings)
 
 
 def note(

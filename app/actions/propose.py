@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,8 +55,12 @@ def keep_proposals(
     newest: rows.KeptFinding,
     now: datetime,
     expires_at: datetime,
+    parameters: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Propose what the rules ask for, renew what waits, take back what nothing asks for now."""
+    """Propose what the rules ask for, renew what waits, take back what nothing asks for now.
+
+    `parameters` say by action how it is carried out; what is left out needs nothing.
+    """
     known = rows.open_proposals(connection, case.id)
     wanted: set[int] = set()
     own = {one.id for one in known if one.recommended_by in OWN_GROUND}
@@ -81,6 +86,8 @@ def keep_proposals(
             elif not _settled(mine, known, target):
                 ordinal = 1 + sum(one.action == action.action for one in known)
                 ordinal += sum(one["action"] == action.action for one in new)
+                how = parameters.get(action.action)
+                values["parameters"] = None if how is None else json.dumps(how)
                 new.append(_new(case, action.action, ordinal, target, values, now))
     rows.add_proposals(connection, new)
     for one in known:

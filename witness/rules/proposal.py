@@ -285,7 +285,7 @@ def _other(action: Action, case: _Case) -> ProposedAction:
         known = case.facts.instance_id is not None or case.scope != "device"
         why = "A hardware test may find it. It can reboot or replace the node by itself."
         return ProposedAction(action, why, () if known else (NO_INSTANCE,), case.scope)
-    why = "Replays of the triggering step against two witnesses say whether it repeats."
+    why = "The next jobs on it audit closely: that says whether it shows again. Nothing is changed."
     return ProposedAction(action, why, (), case.scope)
 
 

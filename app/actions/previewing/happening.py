@@ -42,6 +42,7 @@ REST = {
     "targeted_audit": (
         "The job’s next attempt is asked to audit this node closely: it costs steps, and nothing "
         "is changed on the node.",
+        "While the node is cordoned only a job that tolerates the taint can take it.",
     ),
 }
 
