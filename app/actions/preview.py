@@ -39,7 +39,7 @@ from app.store.proposals import Proposal
 
 __all__ = ["Preview", "of_uncordon", "preview"]
 
-FOR_PLATFORM = frozenset({"cordon", "replace", "reboot", "deep_health_check"})
+FOR_ROOM = frozenset({"cordon", "replace", "reboot", "deep_health_check"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _used(words: str) -> str:
 def _read(context: Context, proposal: Proposal, known: _Known) -> tuple[Live, MachineNow]:
     """Ask cluster and provider at the same time: neither waits for the other's time-out."""
     alarmed = _alarmed(known)
-    if proposal.action not in FOR_PLATFORM:
+    if proposal.action == "uncordon":
         return read_live(context, proposal, alarmed), MachineNow(False, "not asked")
     with ThreadPoolExecutor(1, thread_name_prefix="preview") as pool:
         machine = pool.submit(read_machine, context, proposal)
@@ -160,7 +160,7 @@ def _alarmed(known: _Known) -> Alarmed | None:
 
 
 def _spare(context: Context, proposal: Proposal, live: Live) -> Spare | None:
-    if proposal.action not in FOR_PLATFORM or live.dry_run or live.gone:
+    if proposal.action not in FOR_ROOM or live.dry_run or live.gone:
         return None
     return sparing.spare(context, proposal, live)
 

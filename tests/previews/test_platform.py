@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from app.actions import looking
+from app.store import ids
 from tests.actions.service import until
 from tests.previews.conftest import MakeScene
 from tests.previews.scene import INSTANCE, NODE, Scene, cluster_of
@@ -56,6 +58,21 @@ def test_the_platform_was_faster(make_scene: MakeScene) -> None:
     after = alice.get(f"/proposals/{proposal}")
     assert "Propose it again" not in after
     assert "Already under way" in after
+    scene.sagemaker.advance(minutes=60)
+    looking.look_again(scene.service.context, ids.read(proposal))
+    done = alice.get(f"/proposals/{proposal}")
+    assert "Replaced by" in done
+    assert _row(scene, proposal)["status"] == "verified"
+    assert scene.sagemaker.calls == []
+
+
+def test_an_aimed_audit_touches_nothing_and_is_told_of_the_platform(make_scene: MakeScene) -> None:
+    scene = make_scene()
+    page = scene.page(scene.propose("targeted_audit"), role="operator")
+    assert "nothing is changed on the node" in page
+    assert "NodeRecovery is Automatic" in page
+    assert "Would be lost" not in page
+    assert "Type the node" not in page
 
 
 def test_a_deep_health_check_is_told_with_its_teeth(make_scene: MakeScene) -> None:
