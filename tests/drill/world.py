@@ -27,6 +27,7 @@ from tests.actions.service import ADMIN_TOKEN, BEARER, Service, until
 from tests.doubles.kubernetes import KubernetesDouble
 from tests.doubles.kubernetes.answers import ApiError
 from tests.doubles.sagemaker import Platform, SagemakerDouble
+from tests.doubles.sagemaker.__main__ import machines
 
 CLUSTER = "alpine"
 OLD = "i-0c0ffee0000000002"
@@ -182,7 +183,7 @@ def world(say: Say = out, **cluster: Any) -> Iterator[World]:
     with ExitStack() as stack:
         stack.callback(_restore, before)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drill-")))
-        sagemaker = stack.enter_context(SagemakerDouble(_machines(), **cluster))
+        sagemaker = stack.enter_context(SagemakerDouble(machines(), **cluster))
         kubernetes = stack.enter_context(KubernetesDouble({"nodes": []}))
         Platform(sagemaker, kubernetes)
         config = kubernetes.kubeconfig(folder / "kubeconfig")
@@ -229,11 +230,6 @@ def _recorded() -> Iterator[Json]:
 
 def _maps() -> list[Json]:
     return [one for one in _recorded() if one["kind"] == "rank_map"]
-
-
-def _machines() -> list[str]:
-    """List every machine of the recorded runs."""
-    return sorted({rank["instance_id"] for one in _maps() for rank in one["ranks"]})
 
 
 def _documents(instance_id: str) -> Iterator[Json]:
