@@ -78,7 +78,9 @@ def _lost(shown: Preview) -> Answer:
     if shown.live.gone:
         return Answer(question, "Nothing more", ("the node is gone",))
     if not shown.losses:
-        return Answer(question, "Nothing", ("it can be undone",))
+        audit = shown.proposal.action == "targeted_audit"
+        note = "nothing is changed on the node" if audit else "it can be undone"
+        return Answer(question, "Nothing", (note,))
     certain = [one for one in shown.losses if one.certain]
     unsure = len(shown.losses) - len(certain)
     value = {
@@ -98,6 +100,10 @@ def _lost(shown: Preview) -> Answer:
 def _room(shown: Preview) -> Answer:
     question = "Room elsewhere"
     spare = shown.spare
+    if shown.live.gone:
+        return Answer(question, None, ("the node is gone, and its type with it",))
+    if spare is None and shown.proposal.action == "targeted_audit":
+        return Answer(question, "Not needed", ("no work moves for it",))
     if spare is None or spare.why is not None:
         return Answer(question, None, (spare.why,) if spare and spare.why else ())
     at_least = "" if spare.whole else "at least "

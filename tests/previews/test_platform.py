@@ -70,6 +70,7 @@ def test_an_aimed_audit_touches_nothing_and_is_told_of_the_platform(make_scene: 
     scene = make_scene()
     page = scene.page(scene.propose("targeted_audit"), role="operator")
     assert "nothing is changed on the node" in page
+    assert "no work moves for it" in page
     assert "NodeRecovery is Automatic" in page
     assert "Would be lost" not in page
     assert "Type the node" not in page
