@@ -22,6 +22,11 @@ NO_ROW = "no row"
 # Whatever else stands as who recommended it is a person's name, or a token's.
 RULES = frozenset({*BY_ID, NO_ROW})
 
+TESTS = frozenset({"deep_health_check", "targeted_audit"})
+UNDER_WAY_OR_DONE = frozenset(
+    {"approved", "executing", "accepted", "waiting", "verified", "unknown"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Target:
@@ -83,7 +88,7 @@ def keep_proposals(
                 wanted.add(waiting.id)
                 kept = _renewed(values) if waiting.id in asked else values
                 rows.renew_proposal(connection, waiting.id, kept)
-            elif not _settled(mine, known, target):
+            elif not _settled(mine, known, target, case.last_alarm_at):
                 ordinal = 1 + sum(one.action == action.action for one in known)
                 ordinal += sum(one["action"] == action.action for one in new)
                 how = parameters.get(action.action)
@@ -103,27 +108,30 @@ def _renewed(values: dict[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in ("evidence_version", "table_version", "blocked")}
 
 
-def _settled(mine: Sequence[Any], known: Sequence[Any], target: _Target) -> bool:
-    """Tell whether this action on this node was decided and not undone: asking again is noise.
+def _settled(mine: Sequence[Any], known: Sequence[Any], target: _Target, alarm: datetime) -> bool:
+    """Tell whether this action on this node was decided: asking again is noise.
 
-    A rejected one is proposed again only by new evidence, which is why this runs at all: a
-    rejection therefore settles it for the evidence version that it was made on.
+    Decided before the newest alarm, a test says nothing of it, and a release did not know of it. A
+    rejected one is proposed again only by new evidence, which is why this runs at all: a rejection
+    therefore settles it for the evidence version that it was made on.
     """
-    under_way = {"approved", "executing", "accepted", "waiting", "verified", "unknown"}
-    if not mine:
+    if not mine or mine[-1].status not in UNDER_WAY_OR_DONE:
         return False
     newest = mine[-1]
-    if newest.status not in under_way:
-        return False
     undone = [
-        one
+        one.decided_at
         for one in known
-        if one.action == "uncordon" and one.node_id == target.node_id and one.status == "verified"
+        if one.action == "uncordon"
+        and one.node_id == target.node_id
+        and one.status == "verified"
+        and one.decided_at
+        and newest.decided_at
+        and one.decided_at > newest.decided_at
     ]
-    return not any(
-        one.decided_at and newest.decided_at and one.decided_at > newest.decided_at
-        for one in undone
-    )
+    if undone:
+        return bool(max(undone) > alarm)
+    before = newest.decided_at is not None and newest.decided_at < alarm
+    return not (before and newest.action in TESTS and newest.status == "verified")
 
 
 def _blocked(

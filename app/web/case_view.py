@@ -202,8 +202,9 @@ def _sureness(scored: Certainty, fleet: FalseAlarms, key: str) -> Sureness:
 def what_if(scored: Certainty) -> list[WhatIf]:
     """Say what P would be after a passed test, after clean days, and at the bound of f."""
     made = []
+    tested = any(isinstance(one, TestPassed) for one in scored.history)
     test = score((*scored.history, TestPassed("deep health check", TEST_RECALL)))
-    if test is not None:
+    if test is not None and not tested:  # once a kind of test
         made.append(WhatIf(f"If a deep health check of recall {TEST_RECALL:.2f} passes", test.p))
     clean = score((*scored.history, CleanHours(30 * 24)))
     if clean is not None:

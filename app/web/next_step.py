@@ -33,6 +33,7 @@ RESULT_WORDS = {
     "alarmed": "an alarm came in it",
     "not_taken": "no job took it",
     "too_few": "over, too few audits",
+    "withdrawn": "withdrawn",
 }
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from app.actions import looking, probation, undo
+from app.actions import adjudicate, looking, probation, undo, writing
+from app.actions.casework import Policy, judge_cases
 from app.actions.decide import Decider
 from app.store import proposals, targeted_audits
 from app.store.ids import read
@@ -164,6 +166,12 @@ def test_a_release_begins_a_probation_and_a_job_hears_of_it(
     service.settled(service.proposal("uncordon"))
     (request,) = asked(service)
     assert request["probation"] is True
+    (case,) = service.read("/cases")["items"]
+    judged = partial(
+        judge_cases, case_ids=[read(case["id"])], now=service.context.now(), policy=Policy()
+    )
+    writing.write(service.context, judged)
+    assert [one["status"] for one in service.proposals()] == ["verified"], "it was released"
     again(service, 1, audit_requests=[request["id"]])
     service.post(audits(5, 2, attempt=2))
     assert probation.watch(service.context) == 0
@@ -171,6 +179,7 @@ def test_a_release_begins_a_probation_and_a_job_hears_of_it(
     assert "probation.began" in service.audit()
 
     service.post({**alarm(time=at(3), step=130, suspect_window=[121, 130]), "attempt": 2})
+    assert "proposed" in [one["status"] for one in service.proposals()], "a new alarm asks again"
     assert probation.watch(service.context) == 1
     assert probation.watch(service.context) == 0
     assert asked(service) == []
@@ -207,3 +216,14 @@ def test_the_reporter_of_a_job_hears_of_it_and_says_that_it_takes_it(
         now = service.context.now()
         (audit,) = targeted_audits.asked_of(connection, "alpine", "research", "llama-953m", now)
     assert (audit.state, audit.taken_by["attempt"]) == ("taken", 2)
+
+
+def test_closing_the_case_asks_for_nothing_any_more(make_service: Callable[..., Service]) -> None:
+    service = make_service()
+    proposal = begun(service)
+    (case,) = service.read("/cases")["items"]
+    olga = Decider("olga", "operator")
+    adjudicate.adjudicate(service.context, read(case["id"]), olga, "open", "software", "commit")
+    assert asked(service) == []
+    done = looked(service, proposal)
+    assert (done.status, done.result) == ("failed", "withdrawn")

@@ -92,6 +92,9 @@ class Audit:
 
 def seen(connection: Connection, audit: TargetedAudit, now: datetime) -> Sight:
     """Say how far a standing order is; `details["audit"]` is what its row becomes."""
+    if audit.state == "withdrawn":
+        words = "It was withdrawn when the case was closed: no job is asked any more."
+        return Sight("failed", words, details={"outcome": "withdrawn"})
     since = audit.taken_at or audit.asked_at
     gpu_id = case_machines.gpu_of(connection, audit.gpu_uuid)
     alarm = targeted_audits.alarm_since(connection, audit, gpu_id, since)
