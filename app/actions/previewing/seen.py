@@ -17,9 +17,9 @@ from app.actions.previewing.machine_now import MachineNow
 from app.actions.previewing.parts import counted, listed
 from app.actions.reaching import cordon_of
 
-PODS = 250
+PODS = 200
 """Pods that a form names; of more only their number is compared."""
-LONGEST = 64_000
+LONGEST = 100_000
 UNREAD = "not read"
 
 
