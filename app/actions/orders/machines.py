@@ -56,8 +56,8 @@ def successor(
 ) -> Successor | None:
     """Find the machine that took the place of the proposal's; None: it has not come, or is unclear.
 
-    `alone` tells that no other order is under way in this group: only then the one new machine
-    must be the successor. Raises what the provider raises.
+    `alone` tells that no other order is under way in this group: only then, and once the group is
+    as large as before, the one new machine must be the successor. Raises what the provider raises.
     """
     provider = provider_of(context, proposal.cluster)
     old = proposal.instance_id or ""
@@ -67,7 +67,7 @@ def successor(
     found = _by_logical_id(known, others) or _by_host(known, new)
     if found is None:
         found = _by_event(provider.events(None, sent_at(proposal)), old, others)
-    if found is None and alone and len(new) == 1:
+    if found is None and alone and len(new) == 1 and _is_full(known, others):
         found = new[0], "only_new_one"
     if found is None:
         return None
@@ -75,6 +75,15 @@ def successor(
     node = _node_of(context, proposal, machine)
     link = Link(old, machine.instance_id, how, proposal.node_name, node.name if node else None)
     return Successor(link, machine, node)
+
+
+def _is_full(known: Mapping[str, Any], others: Sequence[Machine]) -> bool:
+    """Tell whether the group is as large again as before the order.
+
+    One short, the new machine may be in the place of another that the platform replaced by itself.
+    Where nothing was kept before the order, not even the group, nobody can tell.
+    """
+    return bool(known.get("group")) and len(others) >= int(known.get("members") or len(others) + 1)
 
 
 def _by_logical_id(known: Mapping[str, Any], others: Sequence[Machine]) -> Any:

@@ -17,6 +17,10 @@ from app.cluster.provider.ports import RUNNING, SHUTTING_DOWN, TESTING
 from app.context import Context
 from app.store.proposals import Proposal
 
+SEEN_DOWN = "seen_down"
+# Other things that are done to a machine: they tell nothing of a restart.
+NOT_DOWN = (TESTING, "SystemUpdating", "AttachInProgress", "DetachInProgress")
+
 
 class Reboot:
     """Restarts the machine; what is in memory is lost, volumes stay."""
@@ -59,7 +63,8 @@ class Reboot:
             return Sight(None, error.message)
         node = looking_at.node_or_none(context, proposal)
         if machine.status != RUNNING:
-            return Sight("waiting", f"{machine.instance_id} is {machine.status}.", node)
+            down = {} if machine.status in NOT_DOWN else {SEEN_DOWN: True}
+            return Sight("waiting", f"{machine.instance_id} is {machine.status}.", node, down)
         return _running(proposal, machine.instance_id, node)
 
 
@@ -72,7 +77,7 @@ def _running(proposal: Proposal, instance: str, node: NodeState | None) -> Sight
         return Sight("waiting", f"{instance} started anew and is not ready yet.", node)
     if node is not None and node.labels.get(HEALTH_STATUS) == PENDING_REBOOT:
         return Sight("waiting", f"{instance} is marked for a reboot.", node)
-    if proposal.status == "waiting" and not known:
+    if proposal.details.get(SEEN_DOWN) and not known:
         words = f"{instance} was seen down and runs again. A restart is no repair."
         return Sight("verified", words, node)
     return Sight(None, f"{instance} runs, and nothing shows that it started anew.", node)

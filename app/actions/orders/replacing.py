@@ -93,7 +93,8 @@ class Replace:
         except ClusterError as error:
             return Sight("waiting", f"{gone} What came after it is not known: {error.message}")
         if found is not None:
-            return _arrived(gone, found, kubernetes=fleet.orchestrator != "slurm")
+            told = port_of(context, proposal.cluster).status().kind != "dry run"
+            return _arrived(gone, found, kubernetes=told and fleet.orchestrator != "slurm")
         if fleet.autoscaler == KARPENTER:
             words = (
                 f"{gone} With Karpenter nothing comes back by itself: a new machine is made only "
