@@ -34,6 +34,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be asked for, and in which ways; none chosen: as the cluster needs it."""
 BY_INSTANCE = frozenset({"deep_health_check", "reboot", "replace"})
+BY_NODE = frozenset({"gke_label", "gke_host"})
 OPEN = (*proposals.PENDING, *proposals.UNDER_WAY)
 
 
@@ -103,10 +104,12 @@ def _same(known: Sequence[Proposal], case: CaseRow, asked: Asked) -> Proposal | 
     )
 
 
-def _blocked(case: CaseRow, action: str) -> str | None:
+def _blocked(case: CaseRow, asked: Asked) -> str | None:
     if case.node is None:
         return NO_NODE.rstrip(".")
-    if action in BY_INSTANCE and instance_id(None, case.instance_id, None) is None:
+    # On GKE no instance has an id of that form: the node is ordered for, by its uid.
+    needed = asked.action in BY_INSTANCE and asked.way not in BY_NODE
+    if needed and instance_id(None, case.instance_id, None) is None:
         return NO_INSTANCE.rstrip(".")
     return None
 
@@ -136,7 +139,7 @@ def _keep(
         "evidence_version": case.evidence_version,
         "table_version": str(TABLE_VERSION),
         "why": asked.reason.strip(),
-        "blocked": _blocked(case, asked.action),
+        "blocked": _blocked(case, asked),
         "recommended_by": decider.name,
         "created_at": now,
         "expires_at": now + lasts,

@@ -184,6 +184,27 @@ def _as_tpu(obj: dict[str, Any], labels: dict[str, str], chips: str) -> None:
     obj["status"]["allocatable"] = {"google.com/tpu": chips}
 
 
+@pytest.mark.parametrize("way", ["gke_label", "gke_host"])
+def test_a_name_that_came_back_with_another_machine_is_left_alone(
+    gke: Set, compute: ComputeEngineDouble, way: str
+) -> None:
+    yard = gke(compute.entry(), compute.provider_id())
+    for values, why in (
+        ({"node_uid": "uid-of-the-machine-before"}, "Another machine carries the name"),
+        ({"instance_id": None}, "Nothing says which machine was approved"),
+    ):
+        proposal = _approve(yard, way)
+        yard.context.store.write(
+            lambda c, p=proposal, v=values: proposals.move(c, p.id, ("approved",), v)  # type: ignore[misc]
+        )
+        sent = yard.run(proposal)
+        assert sent.status == "refused", sent.outcome
+        assert why in str(sent.outcome)
+        yard.sagemaker.advance(minutes=1)
+    assert compute.reports == []
+    assert yard.kubernetes.changes() == []
+
+
 def test_what_is_only_recorded_is_not_sent(gke: Set, compute: ComputeEngineDouble) -> None:
     yard = gke(compute.entry(mode="record"), compute.provider_id())
     sent = yard.run(_approve(yard, "gke_host"))

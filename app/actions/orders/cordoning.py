@@ -8,6 +8,7 @@ from typing import Any
 from app.actions import slices
 from app.actions.orders.ports import Sight
 from app.actions.reaching import another_instance, port_of, request_of
+from app.cluster.drift import is_another_machine
 from app.cluster.errors import ClusterError, ClusterNotConfigured, NodeGone
 from app.cluster.outcomes import outcome_of
 from app.cluster.ports import ActionResult, NodeState, Outcome, Standing
@@ -28,6 +29,23 @@ def refused_at_a_look(context: Context, proposal: Proposal) -> ActionResult | No
     if other is not None:
         return ActionResult(Outcome.REFUSED, f"{other} Nothing was changed.", state)
     return None
+
+
+def not_the_approved(state: NodeState, proposal: Proposal) -> ActionResult | None:
+    """Refuse what destroys on a node that is not certainly the approved one; None: it is.
+
+    Names come back with another machine behind them: a node without a uid or an instance that was
+    approved could be any.
+    """
+    if proposal.node_uid:
+        if not is_another_machine(state, proposal.node_uid):
+            return None
+        words = f"Another machine carries the name {state.name} now."
+    elif proposal.instance_id and state.instance_id == proposal.instance_id:
+        return None
+    else:
+        words = f"Nothing says which machine was approved under the name {state.name}."
+    return ActionResult(Outcome.REFUSED, f"{words} Nothing was sent.", state)
 
 
 class Cordon:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from app.actions.orders.cordoning import refused_at_a_look
+from app.actions import intent
+from app.actions.orders.cordoning import not_the_approved, refused_at_a_look
 from app.actions.orders.ports import Sight
 from app.actions.reaching import port_of, request_of
-from app.cluster.errors import ClusterError, NodeGone
+from app.cluster.errors import ClusterError, ClusterNotConfigured, NodeGone
 from app.cluster.label_orders import FAULT_BEHAVIOR, REPORT_STATUS
+from app.cluster.outcomes import outcome_of
 from app.cluster.ports import ActionResult, LabelOrder
 from app.context import Context
 from app.store.proposals import Proposal
@@ -33,7 +35,15 @@ class ReportByLabel:
         if refused is not None:
             return refused
         port = port_of(context, proposal.cluster)
-        return port.order(request_of(proposal), LabelOrder.REPORT_SDC)
+        try:
+            other = not_the_approved(port.node(proposal.node_name or ""), proposal)
+        except ClusterNotConfigured:
+            other = None  # the order says so in words
+        except ClusterError as error:
+            other = outcome_of(error, proposal.node_name or "")
+        # A worker that slept, and whose row was given up meanwhile, sends nothing.
+        held = other or intent.hold(context, proposal, {})
+        return held or port.order(request_of(proposal), LabelOrder.REPORT_SDC)
 
     def look(self, context: Context, proposal: Proposal) -> Sight:
         """Read how far the provider says that it is."""

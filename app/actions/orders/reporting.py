@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from app.actions import intent
-from app.actions.orders.cordoning import refused_at_a_look
+from app.actions.orders.cordoning import not_the_approved, refused_at_a_look
 from app.actions.orders.looking_at import OUTCOMES
 from app.actions.orders.ports import Sight
 from app.actions.reaching import port_of, provider_of
@@ -51,6 +51,9 @@ class ReportHost:
         if node.is_control_plane:
             words = f"{node.name} is a control-plane node: nothing is ordered for it from here."
             return ActionResult(Outcome.REFUSED, words, node)
+        other = not_the_approved(node, proposal)
+        if other is not None:
+            return other
         kept = {PROVIDER_ID: node.provider_id or ""}
         held = intent.hold(context, proposal, kept)
         if held is not None:
