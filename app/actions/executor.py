@@ -48,6 +48,7 @@ TIDY_S = 15.0  # between two looks for orphans and for proposals that expired
 CALLS = 8
 SLACK_S = 30.0
 HANDS = 4  # actions under way at one time in one process
+UNDOING_HANDS = 2  # and of what undoes, which never waits behind a cluster that hangs
 # Workers of this process that run: their claims are no orphans.
 _LIVE: set[str] = set()
 
@@ -66,7 +67,9 @@ class Executor:
         self._lease = timedelta(seconds=context.settings.cluster_timeout_s * CALLS + SLACK_S)
         self._threads: list[threading.Thread] = []
         self._hands: ThreadPoolExecutor | None = None
+        self._undoing: ThreadPoolExecutor | None = None
         self._taken: set[int] = set()
+        self._resting: dict[str, float] = {}
 
     def start(self) -> None:
         """Settle what an earlier process left, then begin."""
@@ -74,6 +77,7 @@ class Executor:
         self._stopping.clear()
         # A cluster that hangs must not hold up what was approved for another one.
         self._hands = ThreadPoolExecutor(HANDS, thread_name_prefix="executor-hand")
+        self._undoing = ThreadPoolExecutor(UNDOING_HANDS, thread_name_prefix="executor-undoing")
         self._threads = [
             threading.Thread(target=self._run, name="executor", daemon=True),
             threading.Thread(target=self._watch, name="executor-watch", daemon=True),
@@ -88,8 +92,9 @@ class Executor:
         self._wake.set()
         for thread in self._threads:
             thread.join(patience_s)
-        if self._hands is not None:
-            self._hands.shutdown(wait=True, cancel_futures=True)
+        for hands in (self._hands, self._undoing):
+            if hands is not None:
+                hands.shutdown(wait=True, cancel_futures=True)
         _LIVE.discard(self.name)
 
     def wake(self) -> None:
@@ -115,7 +120,8 @@ class Executor:
         while not self._stopping.is_set():
             self._patiently(self.take_up)
             if time.monotonic() - tidied >= TIDY_S:
-                self._patiently(self.tidy)
+                for chore in self._chores():
+                    self._patiently(chore)
                 tidied = time.monotonic()
             if self._wake.wait(POLL_S):
                 self._wake.clear()
@@ -134,18 +140,22 @@ class Executor:
     def _look(self) -> None:
         # Apart from what is to be sent: a provider that is slow to answer holds nothing up.
         while not self._stopping.wait(POLL_S):
-            self._patiently(lambda: looking.look_due(self._context, self._stopping.is_set))
+            self._patiently(
+                lambda: looking.look_due(self._context, self._stopping.is_set, self._resting)
+            )
 
     def take_up(self) -> int:
         """Hand out what is approved and not in a hand yet; give how many that were."""
-        if self._hands is None:
+        if self._hands is None or self._undoing is None:
             return 0
         with self._context.store.reading() as connection:
+            undoing = proposals.undoing_waits(connection)
             waiting = proposals.waiting_for_execution(connection)
-        new = [one for one in waiting if one not in self._taken]
+        new = [one for one in dict.fromkeys((*undoing, *waiting)) if one not in self._taken]
         for proposal_id in new:
             self._taken.add(proposal_id)
-            self._hands.submit(self._carry_out, proposal_id)
+            hands = self._undoing if proposal_id in undoing else self._hands
+            hands.submit(self._carry_out, proposal_id)
         return len(new)
 
     def _carry_out(self, proposal_id: int) -> None:
@@ -157,15 +167,25 @@ class Executor:
                 self._done.notify_all()
 
     def tidy(self) -> None:
-        """Give up orphans and close what nobody decided in time."""
-        self.settle_orphans()
-        condemned.tell(self._context)
+        """Give up orphans, pull the brake on its signs, close what nobody decided in time."""
+        for chore in self._chores():
+            chore()
+
+    def _chores(self) -> tuple[Callable[[], object], ...]:
+        # Each for itself: a fault in one of them must not keep the brake from being pulled.
+        return (
+            lambda: brakes.look(self._context),
+            self.settle_orphans,
+            self._close_expired,
+            lambda: condemned.tell(self._context),
+        )
+
+    def _close_expired(self) -> None:
         now = self._context.now()
         with self._context.store.reading() as connection:
             late = proposals.expired(connection, now)
         for proposal in late:
             writing.write(self._context, partial(decide.expire, proposal=proposal, now=now))
-        brakes.look(self._context)
 
     def settle_orphans(self, *, at_start: bool = False) -> int:
         """Mark as unknown what a worker claimed that cannot report any more; give how many."""

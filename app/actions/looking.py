@@ -6,7 +6,9 @@ for one look by moving its next look on, so two of them rarely do it at once, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,11 +19,16 @@ from app.actions.reaching import cordon_of, describe
 from app.context import Context
 from app.store import audit, held_nodes, machine_links, proposals
 from app.store.connection import Connection
+from app.store.database import StoreUnavailable
 from app.store.proposals import Proposal
+from app.store.writer import QueueFull
+
+log = logging.getLogger(__name__)
 
 LOOKED_FOR = ("accepted", "waiting", "unknown")
 DUE = 50  # rows looked for in one round
 LEASE = timedelta(minutes=2)  # longer than one look
+REST_S = 60.0  # a cluster that hung for one look leaves the next ones to the others
 SLOWEST = timedelta(minutes=10)  # between two looks at what takes hours or days
 # What is not seen by then is left to a person: reading for ever would hide that nobody knows.
 GIVE_UP = {"unknown": timedelta(hours=24), "accepted": timedelta(days=14)}
@@ -29,16 +36,42 @@ GIVE_UP["waiting"] = GIVE_UP["accepted"]
 ENDS = ("verified", "failed", "refused", "gone")
 
 
-def look_due(context: Context, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Look for the effect of orders whose next look is due; give how many were looked for."""
+def look_due(
+    context: Context,
+    is_stopping: Callable[[], bool] = lambda: False,
+    resting: MutableMapping[str, float] | None = None,
+) -> int:
+    """Look for the effect of orders whose next look is due; give how many were looked for.
+
+    `resting` remembers between rounds which clusters hung, and until when (monotonic seconds) they
+    are left alone: one that does not answer must not hold up the looks at all others.
+    """
+    resting = {} if resting is None else resting
     with context.store.reading() as connection:
-        due = proposals.due_for_a_look(connection, context.now(), DUE)
+        away = [name for name, until in resting.items() if until > time.monotonic()]
+        due = proposals.due_for_a_look(connection, context.now(), DUE, away)
     done = 0
-    for proposal_id in due:
+    for proposal_id, cluster in due:
         if is_stopping():
             break
-        done += look_again(context, proposal_id) is not None
+        began = time.monotonic()
+        if resting.get(cluster, 0.0) > began:
+            continue
+        done += _look_in_turn(context, proposal_id)
+        if time.monotonic() - began > context.settings.cluster_timeout_s / 2:
+            resting[cluster] = time.monotonic() + REST_S
     return done
+
+
+def _look_in_turn(context: Context, proposal_id: int) -> bool:
+    """Look at one of many: a fault of ours at one row must not keep the others from their look."""
+    try:
+        return look_again(context, proposal_id) is not None
+    except (StoreUnavailable, QueueFull):
+        raise
+    except Exception:
+        log.exception("a look at an order met a fault of ours; it is looked for again later")
+        return False
 
 
 def look_again(context: Context, proposal_id: int, by: str | None = None) -> Proposal | None:
@@ -117,7 +150,8 @@ def _judged(
     elif sight.words != before.details.get("standing"):
         # Of an order that was answered, the answer stays in the row, and the look beside it.
         said = ("seen", sight.words)
-    if age > GIVE_UP[before.status]:
+    # What a late look proves of an unknown one is not given up at once.
+    if age > GIVE_UP[str(values.get("status", before.status))]:
         words = f"Not seen to have come about in {_long(age)}; it is not looked for any more."
         details["given_up_at"] = now.isoformat()
         values |= {"status": "unknown", "next_look_at": None, "outcome": f"{words} {sight.words}"}

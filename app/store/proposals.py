@@ -22,6 +22,7 @@ UNDER_WAY = ("approved", "executing", "accepted", "waiting")
 ENDED = (
     "verified", "refused", "failed", "gone", "unknown", "rejected", "superseded", "expired",
 )  # fmt: skip
+UNDOES = ("uncordon",)
 DESTROYS = frozenset({"replace", "deep_health_check", "reboot"})
 
 
@@ -160,9 +161,18 @@ def move(
 
 def waiting_for_execution(connection: Connection, limit: int = 20) -> tuple[int, ...]:
     """List approved proposals that nobody has claimed, the oldest decision first."""
+    return _waiting(connection, sa.true(), limit)
+
+
+def undoing_waits(connection: Connection, limit: int = 20) -> tuple[int, ...]:
+    """List the same of what undoes, which stands behind nothing else."""
+    return _waiting(connection, proposals.c.action.in_(UNDOES), limit)
+
+
+def _waiting(connection: Connection, which: sa.ColumnElement[bool], limit: int) -> tuple[int, ...]:
     rows = connection.execute(
         sa.select(proposals.c.id)
-        .where(proposals.c.status == "approved")
+        .where(proposals.c.status == "approved", which)
         .order_by(proposals.c.decided_at, proposals.c.id)
         .limit(limit)
     )
@@ -217,18 +227,24 @@ def newest_action_on_node(connection: Connection, cluster: str, node_name: str) 
     return None if row is None else from_row(row)
 
 
-def due_for_a_look(connection: Connection, now: datetime, limit: int) -> tuple[int, ...]:
-    """List what was ordered and is to be looked for now, the longest due first."""
+def due_for_a_look(
+    connection: Connection, now: datetime, limit: int, without: Collection[str] = ()
+) -> tuple[tuple[int, str], ...]:
+    """List what was ordered and is to be looked for now, with its cluster, the longest due first.
+
+    `without` names clusters that are left out.
+    """
     rows = connection.execute(
-        sa.select(proposals.c.id)
+        sa.select(proposals.c.id, proposals.c.cluster)
         .where(
             proposals.c.status.in_(("accepted", "waiting", "unknown")),
             proposals.c.next_look_at <= now,
+            proposals.c.cluster.not_in(without),
         )
         .order_by(proposals.c.next_look_at, proposals.c.id)
         .limit(limit)
     )
-    return tuple(row.id for row in rows)
+    return tuple((row.id, row.cluster) for row in rows)
 
 
 def others_since(
