@@ -14,7 +14,7 @@ from typing import Any
 
 from app.actions import looking, rails, writing
 from app.actions.orders.book import order_of
-from app.actions.reaching import cordon_of, describe
+from app.actions.reaching import cordon_of, describe, may_be_its
 from app.cluster.ports import ActionResult, NodeState, Outcome
 from app.context import Context
 from app.store import audit, held_nodes, proposals
@@ -152,6 +152,8 @@ def _note_node(
     if proposal.node_id is None:
         return
     if state is not None:
+        if not may_be_its(state, proposal):
+            return
         held_nodes.note(connection, proposal.node_id, state.uid, cordon_of(state), now)
     elif outcome is Outcome.GONE:
         held_nodes.note(connection, proposal.node_id, None, None, now)

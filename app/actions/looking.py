@@ -15,7 +15,7 @@ from typing import Any
 from app.actions import after_look, rails, writing
 from app.actions.orders.book import order_of
 from app.actions.orders.ports import Order, Sight
-from app.actions.reaching import cordon_of, describe
+from app.actions.reaching import cordon_of, describe, may_be_its
 from app.context import Context
 from app.store import audit, held_nodes, machine_links, proposals
 from app.store.connection import Connection
@@ -197,7 +197,11 @@ def _note_node(connection: Connection, proposal: Proposal, sight: Sight, now: da
     left = proposal.action == "replace" and sight.status == "verified" and sight.link is not None
     if sight.status == "gone" or left:
         held_nodes.note(connection, proposal.node_id, None, None, now)
-    elif sight.state is not None and sight.state.name == proposal.node_name:
+    elif (
+        sight.state is not None
+        and sight.state.name == proposal.node_name
+        and may_be_its(sight.state, proposal)
+    ):
         held_nodes.note(connection, proposal.node_id, sight.state.uid, cordon_of(sight.state), now)
 
 

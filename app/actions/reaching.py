@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.cluster.drift import is_another_machine
 from app.cluster.dry_run import DryRunCluster
 from app.cluster.ports import ClusterPort, CordonRequest, NodeState
 from app.cluster.provider.dry_run import DryRunProvider
@@ -48,6 +49,17 @@ def another_instance(state: NodeState, proposal: Proposal) -> str | None:
         f"Another machine carries the name {state.name} now: instance {state.instance_id}, "
         f"the case means {proposal.instance_id}."
     )
+
+
+def may_be_its(state: NodeState, proposal: Proposal) -> bool:
+    """Tell whether a reading is of the proposal's machine, by its instance, else by its uid.
+
+    What was read of another machine under the name must never be kept as this one's: the next
+    approval would be bound to it.
+    """
+    if proposal.instance_id and state.instance_id:
+        return state.instance_id == proposal.instance_id
+    return not is_another_machine(state, proposal.node_uid)
 
 
 def another_machine(machine: Machine, proposal: Proposal) -> str | None:

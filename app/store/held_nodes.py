@@ -10,6 +10,8 @@ from sqlalchemy.engine import Connection
 from app.store.proposals import COLUMNS, Proposal, from_row
 from app.store.tables import nodes, proposals
 
+NOT_SENT = ("already_ours", "already_by_other")
+
 
 def lock(connection: Connection, node_id: int) -> None:
     """Keep other decisions about this node out until the commit."""
@@ -27,7 +29,10 @@ def note(
 
 
 def held(connection: Connection, limit: int) -> tuple[Proposal, ...]:
-    """List, for each node that shows our cordon, the newest cordon of ours."""
+    """List, for each node that shows our cordon, the newest cordon of ours that was sent.
+
+    One that was found to stand already carries the name of the case before it.
+    """
     rows = connection.execute(
         sa.select(*COLUMNS)
         .join(nodes, nodes.c.id == proposals.c.node_id)
@@ -42,7 +47,9 @@ def held(connection: Connection, limit: int) -> tuple[Proposal, ...]:
     newest: dict[int | None, Proposal] = {}
     for row in rows:
         one = from_row(row)
-        newest.setdefault(one.node_id, one)
+        before = newest.get(one.node_id)
+        if before is None or (before.result in NOT_SENT and one.result not in NOT_SENT):
+            newest[one.node_id] = one
     return tuple(newest.values())
 
 
