@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from app.actions import adjudicate, looking, probation, undo, writing
 from app.actions.casework import Policy, judge_cases
 from app.actions.decide import Decider
+from app.actions.orders.auditing import Audit
 from app.store import proposals, targeted_audits
 from app.store.ids import read
 from app.store.proposals import Proposal
@@ -227,3 +229,25 @@ def test_closing_the_case_asks_for_nothing_any_more(make_service: Callable[..., 
     assert asked(service) == []
     done = looked(service, proposal)
     assert (done.status, done.result) == ("failed", "withdrawn")
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_crash_between_writing_and_recording_ends_in_the_truth(
+    make_service: Callable[..., Service], written: bool
+) -> None:
+    service = make_service()
+    service.post(rank_map(), transient("llama-953m", "2026-03-02T10:15:00Z", 30, [13, 5], 21))
+    shown = service.proposal("targeted_audit")
+    with service.context.store.reading() as connection:
+        proposal = proposals.get(connection, read(shown["id"]))
+    assert proposal is not None
+    if written:
+        for _ in range(2):  # a second one would find the first's row
+            Audit().send(service.context, proposal)
+    values = {"status": "unknown", "claimed_at": service.context.now()}
+    service.context.store.write(
+        lambda connection: proposals.move(connection, proposal.id, ("proposed",), values)
+    )
+    after = looked(service, shown)
+    assert after.status == ("waiting" if written else "failed")
+    assert len(asked(service)) == (1 if written else 0)
