@@ -45,6 +45,7 @@ def crowded(house: House) -> House:
     return house
 
 
+@pytest.mark.timeout(600)
 def test_of_500_at_once_no_more_go_through_than_the_limits_let(crowded: House) -> None:
     assert brakes.look(crowded.context), "so many at once pull the brake"
     with crowded.context.store.reading() as connection:

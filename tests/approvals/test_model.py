@@ -94,11 +94,13 @@ def holds(happened: Counter[str], walks: int) -> None:
         assert happened[name] > walks / 200, (name, happened)
 
 
+@pytest.mark.timeout(900)
 def test_the_rails_hold_in_any_order(database: Connection, tmp_path: Path) -> None:
     holds(take(database, tmp_path, range(WALKS)), WALKS)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(14_400)
 def test_the_rails_hold_in_ten_thousand_orders(database: Connection, tmp_path: Path) -> None:
     happened = take(database, tmp_path, range(100_000, 100_000 + SLOW_WALKS))
     holds(happened, SLOW_WALKS)
