@@ -13,7 +13,7 @@ from typing import Any
 
 from app.cluster.label_orders import TPU
 from app.cluster.ports import NodeState
-from app.store import audit, evidence, ids, proposals
+from app.store import audit, evidence, held_nodes, ids, proposals
 from app.store.connection import Connection
 from app.store.proposals import Proposal
 from witness.rules.decision_table import TABLE_VERSION
@@ -94,6 +94,8 @@ def _propose(
             "action": "cordon",
             "ordinal": ordinal,
             "cluster": cordon.cluster,
+            # Without it the cordon would be in no count of what is out, and on no watch.
+            "node_id": held_nodes.of_name(connection, cordon.cluster, str(node["name"])),
             "node_name": node["name"],
             "node_uid": node["uid"],
             "status": "proposed",

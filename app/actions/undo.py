@@ -158,7 +158,7 @@ def ask_again(context: Context, proposal_id: int, decider: Decider) -> Proposal:
             return not_found("no proposal with this id")
         evidence.version(connection, before.case_id, lock=True)
         ordinal = proposals.next_ordinal(connection, before.case_id, before.action)
-        if before.status not in CAN_BE_ASKED_AGAIN or before.ordinal != ordinal - 1:
+        if before.status not in CAN_BE_ASKED_AGAIN or _asked_since(connection, before):
             words = f"{rails.title(before)} is {before.status}, or was asked for again already."
             return Problem(409, "not_open_to_repeat", words, more={"status": before.status})
         return _propose(connection, before, ordinal, decider, now, now + lasts)
@@ -167,6 +167,17 @@ def ask_again(context: Context, proposal_id: int, decider: Decider) -> Proposal:
     if isinstance(written, Problem):
         raise written
     return written
+
+
+def _asked_since(connection: Connection, before: Proposal) -> bool:
+    """Tell whether the same was proposed for the same machine later; a slice has many nodes."""
+    mine = (before.action, before.node_id, before.node_name, before.instance_id)
+    known = proposals.of_cases(connection, [before.case_id]).get(before.case_id, ())
+    return any(
+        (one.action, one.node_id, one.node_name, one.instance_id) == mine
+        and one.ordinal > before.ordinal
+        for one in known
+    )
 
 
 CAN_BE_ASKED_AGAIN = ("refused", "failed", "unknown", "rejected", "expired")

@@ -28,6 +28,17 @@ def note(
     connection.execute(nodes.update().where(nodes.c.id == node_id).values(row))
 
 
+def of_name(connection: Connection, cluster: str, name: str) -> int | None:
+    """Find the node that carried a name last; None: no job ever told of it."""
+    row = connection.execute(
+        sa.select(nodes.c.id)
+        .where(nodes.c.cluster == cluster, nodes.c.name == name)
+        .order_by(nodes.c.last_seen_at.desc(), nodes.c.id)
+        .limit(1)
+    ).first()
+    return None if row is None else int(row.id)
+
+
 def held(connection: Connection, limit: int) -> tuple[Proposal, ...]:
     """List, for each node that shows our cordon, the newest cordon of ours that was sent.
 

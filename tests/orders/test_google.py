@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from app.actions.deciders import Decider
 from app.actions.lineage import read_lineage
+from app.actions.undo import ask_again
 from app.cluster.label_orders import REPORT_STATUS
 from app.cluster.provider import registry
+from app.errors import Problem
 from app.store import proposals
 from app.store.proposals import Proposal
 from tests.doubles.compute_engine import ComputeEngineDouble
@@ -21,6 +24,7 @@ from tests.orders.yard import CLUSTER, Yard, instance
 
 NAME = f"hyperpod-{instance(1)}"  # the yard's way to name nodes; here it is only a name
 LABELS = {"cloud.google.com/gke-nodepool": "slice-a", "nvidia.com/gpu.present": "true"}
+REFUSED = {"status": "refused"}
 Set = Callable[..., Yard]
 
 
@@ -177,6 +181,13 @@ def test_a_cordon_of_one_host_proposes_those_of_its_slice(make_embedded_yard: Ma
     waiting = {one.node_name: one for one in found if one.status == "proposed"}
     assert set(waiting) == {f"hyperpod-{instance(number)}" for number in (2, 3)}
     assert all("one slice with" in one.why for one in waiting.values())
+    assert {one.node_id for one in waiting.values()} == {2, 3}  # so they count as out of service
+    refused = waiting[f"hyperpod-{instance(2)}"]
+    yard.context.store.write(lambda c: proposals.move(c, refused.id, ("proposed",), REFUSED))
+    again = ask_again(yard.context, refused.id, Decider("alice", "operator"))
+    assert (again.node_name, again.status) == (refused.node_name, "proposed")
+    with pytest.raises(Problem, match="asked for again already"):
+        ask_again(yard.context, refused.id, Decider("alice", "operator"))
 
 
 def _as_tpu(obj: dict[str, Any], labels: dict[str, str], chips: str) -> None:
