@@ -7,6 +7,7 @@ cluster or a provider that does not answer is said plainly and never fails the p
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -36,6 +37,7 @@ from app.store import (
 from app.store.connection import Connection
 from app.store.docket_reading import DocketCase
 from app.store.proposals import Proposal
+from app.store.writer import QueueFull
 
 __all__ = ["Preview", "of_uncordon", "preview"]
 
@@ -94,7 +96,8 @@ def preview(context: Context, proposal: Proposal) -> Preview:
     spare = _spare(context, proposal, live)
     if proposal.destroys:
         # The approval asks for the same; a cluster that nobody has read yet would have no button.
-        fleets.make_sure(context, proposal.cluster, timedelta(hours=known.fleet_hours))
+        with suppress(QueueFull):  # a look never fails for want of a place to write
+            fleets.make_sure(context, proposal.cluster, timedelta(hours=known.fleet_hours))
     with context.store.reading() as connection:
         rail = rails.in_the_way(connection, proposal, context.now())
         limits = _limits(context, connection, proposal)
