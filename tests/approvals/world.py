@@ -258,13 +258,14 @@ class MemoryStore:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Write all of it or nothing; the process may die before, or right after the commit."""
-        self.world.tick()
-        savepoint = self.connection.begin_nested()
-        try:
-            value = work(self.connection)
-        except BaseException:
-            savepoint.rollback()
-            raise
-        savepoint.commit()
-        self.world.tick()
-        return value
+        with self._one_at_a_time:
+            self.world.tick()
+            savepoint = self.connection.begin_nested()
+            try:
+                value = work(self.connection)
+            except BaseException:
+                savepoint.rollback()
+                raise
+            savepoint.commit()
+            self.world.tick()
+            return value
