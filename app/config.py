@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         20, ge=1, description="audits that have to pass in a targeted audit"
     )
     targeted_audit_days: float = Field(
-        7.0, gt=0, description="a targeted audit that nobody took ends after this, in days"
+        7.0, gt=0, le=14, description="a targeted audit that nobody took ends after this, in days"
     )
     probation_days: float = Field(
         7.0, gt=0, description="a released machine is audited closely for this long, in days"

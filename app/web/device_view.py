@@ -12,9 +12,11 @@ from markupsafe import Markup
 from app.actions.scoring import score_gpu
 from app.errors import not_found
 from app.filters import bad
-from app.store import audit_reading, ids, vetoes
+from app.store import audit_reading, condemned, condemned_reading, ids, vetoes
 from app.store.audit import Entry
 from app.store.columns import micros, moment
+from app.store.condemned import Condemned
+from app.store.condemned_reading import Sighting
 from app.store.connection import Connection
 from app.store.device_cases import (
     CaseOf,
@@ -133,6 +135,8 @@ class GpuView:
     bar: Markup | None
     watch_until: datetime | None
     drawn: Drawn
+    condemned: Condemned | None  # None: it is not
+    sightings: tuple[Sighting, ...]  # where it was at work since
 
 
 def read_node(
@@ -200,6 +204,8 @@ def read_gpu(
         bar=None if score is None else p_bar(score.p, score.p_if_f_at_upper, "gpu"),
         watch_until=None if newest is None else newest + timedelta(days=recurrence_days),
         drawn=_drawn(connection, _scope(now, gpu=gpu_id), gpu.first_seen_at, now, zone),
+        condemned=condemned.of_gpu(connection, gpu_id),
+        sightings=condemned_reading.of_gpu(connection, gpu_id),
     )
 
 

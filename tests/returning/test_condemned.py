@@ -87,6 +87,9 @@ def test_it_is_known_in_another_machine_however_it_is_spelt(
     assert (cordon["action"], cordon["status"]) == ("cordon", "proposed")
     assert "gpu.condemned_back" in service.audit()
     assert "is back" in service.person().get(f"/cases/{case_id}")
+    gpu = service.person().get(service.read(f"/gpus/{UUID}")["url"])
+    assert "hardware confirmed" in gpu
+    assert "is back" in gpu
 
 
 def test_the_same_machine_a_late_map_and_an_innocent_gpu(
