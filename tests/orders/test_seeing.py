@@ -26,15 +26,33 @@ def test_a_machine_in_use_that_was_never_seen_down_is_not_restarted(
     yard.sagemaker.answer_with(REBOOT, _in_use(1))
     sent = yard.run(yard.approve("reboot", 1))
     assert sent.status == "waiting", sent.outcome
-    yard.pass_time(30)
+    yard.pass_time(10)
     assert yard.row(sent.id).status == "waiting"
     yard.sagemaker.node(instance(1)).status = "SystemUpdating"
     yard.pass_time(10)
     yard.sagemaker.node(instance(1)).status = "Running"
-    yard.pass_time(20)
+    yard.pass_time(10)
     row = yard.row(sent.id)
     assert row.status == "waiting"
     assert "nothing shows that it started anew" in str(row.details["standing"])
+    yard.pass_time(30)
+    assert yard.row(sent.id).status == "failed"
+
+
+def test_a_replacement_by_others_that_never_came_closes_the_node_to_nothing_else(
+    make_embedded_yard: MakeYard,
+) -> None:
+    yard = make_embedded_yard()
+    yard.sagemaker.answer_with("BatchReplaceClusterNodes", _in_use(1))
+    sent = yard.run(yard.approve("replace", 1))
+    yard.pass_time(60, step=10)
+    assert yard.row(sent.id).status == "waiting"
+    yard.pass_time(45, step=10)
+    row = yard.row(sent.id)
+    assert row.status == "failed"
+    assert "Nothing was ordered from here" in str(row.outcome)
+    again = yard.run(yard.approve("replace", 1))
+    assert again.status == "accepted", again.outcome
 
 
 def test_a_machine_without_kubernetes_that_was_seen_down_is_restarted(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from app.actions.orders.machines import before
+from app.actions.orders.machines import before, sent_at
+from app.actions.orders.ports import Sight
 from app.actions.reaching import another_instance, another_machine, port_of, provider_of
 from app.cluster.drift import is_another_machine
 from app.cluster.errors import ClusterError, ClusterNotConfigured, MachineGone, NodeGone
 from app.cluster.outcomes import outcome_of
 from app.cluster.ports import ActionResult, NodeState, Outcome
-from app.cluster.provider.ports import Answer, Fleet, Machine, MachineAnswer
+from app.cluster.provider.ports import RUNNING, Answer, Fleet, Machine, MachineAnswer
 from app.context import Context
 from app.store.proposals import Proposal
 from witness.rules.identity import instance_id
@@ -121,6 +123,21 @@ def node_or_none(context: Context, proposal: Proposal) -> NodeState | None:
         return port_of(context, proposal.cluster).node(proposal.node_name)
     except ClusterError:
         return None
+
+
+def nothing_came(
+    context: Context, proposal: Proposal, machine: Machine, lasts: timedelta
+) -> Sight | None:
+    """Say that what others had under way, and we never ordered, did not come about; None: it may.
+
+    A machine that is in use can be in use for anything: without an end its node would stay closed
+    to every other order.
+    """
+    old = context.now() - sent_at(proposal) > lasts
+    if proposal.result != Outcome.UNDER_WAY or machine.status != RUNNING or not old:
+        return None
+    words = f"{machine.instance_id} runs: what was under way was something else, or came to nothing"
+    return Sight("failed", f"{words}. Nothing was ordered from here.", details={"retry": "offered"})
 
 
 def kept(proposal: Proposal) -> Mapping[str, Any]:

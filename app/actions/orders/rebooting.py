@@ -65,7 +65,9 @@ class Reboot:
         if machine.status != RUNNING:
             down = {} if machine.status in NOT_DOWN else {SEEN_DOWN: True}
             return Sight("waiting", f"{machine.instance_id} is {machine.status}.", node, down)
-        return _running(proposal, machine.instance_id, node)
+        sight = _running(proposal, machine.instance_id, node)
+        over = looking_at.nothing_came(context, proposal, machine, self.stuck_after)
+        return over if over is not None and sight.status is None else sight
 
 
 def _running(proposal: Proposal, instance: str, node: NodeState | None) -> Sight:

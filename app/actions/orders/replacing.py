@@ -82,7 +82,8 @@ class Replace:
         node = looking_at.node_or_none(context, proposal)
         if node is not None and node.labels.get(HEALTH_STATUS) == PENDING_REPLACEMENT:
             return Sight("waiting", f"{words} The platform has marked it for replacement.", node)
-        return Sight(None, words, node)
+        over = looking_at.nothing_came(context, proposal, machine, self.stuck_after)
+        return over or Sight(None, words, node)
 
     def _after(self, context: Context, proposal: Proposal) -> Sight:
         known = looking_at.kept(proposal)
