@@ -59,9 +59,7 @@ def upgrade() -> None:
             ["acknowledged_at", "withdrawn_at"],
             unique=False,
         )
-        batch_op.create_index(
-            batch_op.f("ix_condemned_sightings_gpu_id"), ["gpu_id"], unique=False
-        )
+        batch_op.create_index(batch_op.f("ix_condemned_sightings_gpu_id"), ["gpu_id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_condemned_sightings_told_at"), ["told_at"], unique=False
         )
