@@ -13,6 +13,7 @@ import urllib3
 from urllib3.exceptions import ReadTimeoutError
 
 from app.sources.ports import Refused, SourceError
+from app.sources.watched import cut, socket_of
 
 PIECE = 1 << 16
 ANSWER_LIMIT = 64 << 20  # more is asked for in smaller pieces
@@ -35,10 +36,14 @@ def read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     `HTTPError` for what breaks off or takes too long.
     """
     try:
-        return _read(response, deadline)
+        with cut(socket_of(response), max(deadline - time.monotonic(), 0.0)):
+            return _read(response, deadline)
     except SourceError:
         response.close()  # what is still to come must not be read by whoever has it next
         raise
+    except TimeoutError:
+        response.close()
+        raise _too_slow() from None
 
 
 def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
@@ -51,7 +56,7 @@ def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
         came += len(piece)
         if time.monotonic() > deadline:
             response.close()
-            raise ReadTimeoutError(None, None, "the answer takes too long")  # type: ignore[arg-type]
+            raise _too_slow()
         for part in [piece] if unpack is None else unpack.parts(piece):
             size += len(part)
             if size > ANSWER_LIMIT:
@@ -62,6 +67,10 @@ def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     if unpack is not None and not unpack.is_whole:
         raise Refused("The source's answer is compressed and breaks off.")
     return b"".join(parts)
+
+
+def _too_slow() -> ReadTimeoutError:
+    return ReadTimeoutError(None, None, "the answer takes too long")  # type: ignore[arg-type]
 
 
 def _too_large() -> str:
