@@ -15,31 +15,36 @@ from app.store.tables import telemetry_windows
 from app.store.telemetry_queue import Window, read
 
 
-def is_due(connection: Connection, now: datetime, lease: timedelta) -> bool:
+def is_due(
+    connection: Connection, now: datetime, lease: timedelta, without: Collection[str] = ()
+) -> bool:
     """Tell whether `claim` would find anything, without writing."""
-    query = sa.select(telemetry_windows.c.id).where(_due(now, lease)).limit(1)
+    query = sa.select(telemetry_windows.c.id).where(_due(now, lease, without)).limit(1)
     return connection.execute(query).first() is not None
 
 
-def _due(now: datetime, lease: timedelta) -> sa.ColumnElement[bool]:
+def _due(now: datetime, lease: timedelta, without: Collection[str] = ()) -> sa.ColumnElement[bool]:
     table = telemetry_windows
-    return sa.or_(
+    due = sa.or_(
         sa.and_(table.c.state.in_(("queued", "refused")), table.c.next_at <= now),
         sa.and_(table.c.state == "claimed", table.c.claimed_at < now - lease),
     )
+    return sa.and_(due, table.c.cluster.not_in(without)) if without else due
 
 
 def claim(
-    connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int
-) -> list[Window]:
+    connection: Connection, worker: str, now: datetime, lease: timedelta, limit: int,
+    without: Collection[str] = (),
+) -> list[Window]:  # fmt: skip
     """Take windows that are due, and those whose worker let its claim run out.
 
+    `without` names clusters whose windows are left.
     A window that was refused is tried again; the alarms that were read with that wait once more.
     """
     table = telemetry_windows
     chosen = (
         sa.select(table.c.id, table.c.state)
-        .where(_due(now, lease))
+        .where(_due(now, lease, without))
         .order_by(table.c.next_at, table.c.id)
         .limit(limit)
     )
@@ -69,11 +74,14 @@ def renew(
     return set(connection.execute(sa.select(telemetry_windows.c.id).where(*mine)).scalars())
 
 
-def release(connection: Connection, worker: str) -> None:
-    """Give back what a worker that stops did not get to, for the next one to take at once."""
+def release(connection: Connection, worker: str, window_ids: Collection[int] | None = None) -> None:
+    """Give back what a worker does not get to, for the next one to take at once; None: all."""
+    mine = [telemetry_windows.c.state == "claimed", telemetry_windows.c.claimed_by == worker]
+    if window_ids is not None:
+        mine.append(telemetry_windows.c.id.in_(window_ids))
     connection.execute(
         telemetry_windows.update()
-        .where(telemetry_windows.c.state == "claimed", telemetry_windows.c.claimed_by == worker)
+        .where(*mine)
         .values(
             state="queued",
             claimed_by=None,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from app.actions.telemetry import moved, pulling, retention
+from app.actions.telemetry.slow_sources import SlowSources
 from app.context import Context
 from app.store import telemetry_queue, telemetry_unread
 from app.store.database import StoreUnavailable
@@ -33,6 +34,7 @@ class Puller:
         self._threads: list[threading.Thread] = []
         self._looked_at: int | None = 0  # the last window of an older version; None: no more
         self._purged = -PURGE_S
+        self._slow = SlowSources()
 
     def start(self) -> None:
         """Begin."""
@@ -72,7 +74,12 @@ class Puller:
                 if time.monotonic() - swept > SWEEP_S:
                     self._sweep()
                     swept = time.monotonic()
-            done += self._patiently(lambda: pulling.pull_due(self._context, worker, is_stopping))
+            done += self._patiently(
+                # Who plans as well does not wait for a source that hangs.
+                lambda: pulling.pull_due(
+                    self._context, worker, is_stopping, self._slow, waits=place > 0
+                )
+            )
             if not done:
                 self._stopping.wait(POLL_S)
 

@@ -19,6 +19,7 @@ from app.actions.alarm_dossier import read_core
 from app.actions.telemetry import machines, moved, reading, settling
 from app.actions.telemetry.asking import Found, ask
 from app.actions.telemetry.planning import plan
+from app.actions.telemetry.slow_sources import SlowSources
 from app.context import Context
 from app.sources.ports import Away
 from app.store import (
@@ -100,33 +101,59 @@ def _apart(context: Context, alarm_id: int, work: Callable[[], object]) -> None:
         context.store.write(lambda connection: telemetry_unread.set_aside(connection, alarm_id))
 
 
-def pull_due(context: Context, worker: str, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Pull windows that are due and read the alarms that ask for them; give how many windows."""
-    now = context.now()
-    with context.store.reading() as connection:
-        if not telemetry_claims.is_due(connection, now, LEASE):
-            return 0  # An idle service writes nothing.
-    taken = context.store.write(
-        lambda connection: telemetry_claims.claim(connection, worker, now, LEASE, TAKEN)
-    )
+def pull_due(
+    context: Context, worker: str, is_stopping: Callable[[], bool] = lambda: False,
+    slow: SlowSources | None = None, *, waits: bool = True,
+) -> int:  # fmt: skip
+    """Pull windows that are due and read the alarms that ask for them; give how many windows.
+
+    `waits` tells whether this worker takes windows of `slow` clusters where no others are due.
+    """
+    now, slow = context.now(), slow or SlowSources()
+    taken = _claim(context, worker, now, TAKEN, slow.names())
+    if not taken and waits and slow.names():
+        taken = _claim(context, worker, now, AT_ONCE, ())
     if not taken:
         return 0
     with context.store.reading() as connection:
         nodes = telemetry_moved.nodes_of(connection, [one.id for one in taken])
-    work = _Round(context, worker, now, nodes)
-    # GPUs of one node in one question where they fit: they are compared with each other.
-    taken.sort(key=lambda one: (*_moment(one), nodes.get(one.id, (0, 0))))
-    for _, alike in groupby(taken, key=_moment):
-        windows = list(alike)
-        for first in range(0, len(windows), AT_ONCE):
-            if is_stopping():
-                context.store.write(lambda connection: telemetry_claims.release(connection, worker))
-                return len(taken)
-            _pull_held(work, windows[first : first + AT_ONCE])
+    if not _pull_all(_Round(context, worker, now, nodes, slow), taken, is_stopping):
+        return len(taken)
     with context.store.reading() as connection:
         alarms = telemetry_unread.askers(connection, [one.id for one in taken])
     _read(context, alarms)
     return len(taken)
+
+
+def _claim(
+    context: Context, worker: str, now: datetime, most: int, without: Sequence[str]
+) -> list[Window]:
+    with context.store.reading() as connection:
+        if not telemetry_claims.is_due(connection, now, LEASE, without):
+            return []  # An idle service writes nothing.
+    return context.store.write(
+        lambda connection: telemetry_claims.claim(connection, worker, now, LEASE, most, without)
+    )
+
+
+def _pull_all(work: _Round, taken: list[Window], is_stopping: Callable[[], bool]) -> bool:
+    """Pull what was taken, and give back what a slow source or a stop leaves; False: stopped."""
+    # GPUs of one node in one question where they fit: they are compared with each other.
+    taken.sort(key=lambda one: (*_moment(one), work.nodes.get(one.id, (0, 0))))
+    met: set[str] = set()  # slow in this round: its other windows have had no turn
+    for _, alike in groupby(taken, key=_moment):
+        windows = list(alike)
+        for first in range(0, len(windows), AT_ONCE):
+            some = windows[first : first + AT_ONCE]
+            if is_stopping():
+                work.release(None)
+                return False
+            if some[0].cluster in met:
+                work.release([one.id for one in some])
+                continue
+            _pull_held(work, some)
+            met |= {some[0].cluster} & {*work.slow.names()}
+    return True
 
 
 _moment = attrgetter("cluster", "start", "end")
@@ -140,6 +167,11 @@ class _Round:
     worker: str
     claimed_at: datetime
     nodes: Mapping[int, tuple[int, int]]
+    slow: SlowSources
+
+    def release(self, window_ids: Sequence[int] | None) -> None:
+        """Give back windows that had no turn; None: all."""
+        self.context.store.write(lambda c: telemetry_claims.release(c, self.worker, window_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +211,9 @@ def _pull(work: _Round, windows: Sequence[Window]) -> None:
     if windows[0].start >= now:
         _settle_all(work, [(one, settling.early(one)) for one in windows])
         return
+    began = work.slow.clock()
     found = ask(sources, windows, now)
+    work.slow.note(windows[0].cluster, work.slow.clock() - began)
     came = [one for one in windows if not found.misses(one)]
     settled = [(one, settling.done(one, found, now)) for one in came]
     settled += [
