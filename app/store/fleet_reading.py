@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from app.store import held_nodes, run_settings
+from app.store import held_nodes, rail_policy, run_settings
 from app.store.proposals import DESTROYS, UNDER_WAY
 from app.store.tables import (
     alarms,
@@ -56,6 +56,7 @@ class FleetState:
     waiting_since: datetime | None
     idle: tuple[IdleJob, ...]
     held: int
+    limit: int  # nodes that may be held or being destroyed at one time
     brake: run_settings.Brake
     silent: tuple[SilentJob, ...]  # the longest silent first, some at most
     silent_count: int
@@ -90,6 +91,7 @@ def read(connection: Connection, now: datetime, silent_after: timedelta) -> Flee
         waiting_since=since,
         idle=idle,
         held=held_nodes.count(connection),
+        limit=rail_policy.read(connection).max_nodes,
         brake=run_settings.brake(connection),
         silent=silent[:SILENT_SHOWN],
         silent_count=len(silent),
