@@ -211,4 +211,7 @@ proposals = Table(
     Index(None, "status", "next_look_at"),
     Index(None, "node_id"),
     Index(None, "batch_id"),
+    Index(None, "decided_at"),
+    Index(None, "cluster", "node_name"),
+    Index(None, "instance_id"),
 )
