@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.sources.ports import About, Away, MetricSource, Pulled, Question, SourceError
@@ -16,13 +16,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Found:
-    """What the sources of a cluster gave for one question, by UUID."""
+    """What the sources of a cluster gave for one question, by UUID.
+
+    `less` names GPUs of which a source once gave more, that was kept and is in `series` again.
+    """
 
     series: dict[str, list[Series]]
     about: dict[str, About]
     pulled: list[Pulled]
     warnings: list[str]
     failure: SourceError | None = None
+    less: set[str] = field(default_factory=set)
 
     def misses(self, window: Window) -> bool:
         """Tell whether a source that may know the GPU is still to be heard."""

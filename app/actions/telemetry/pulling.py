@@ -18,6 +18,7 @@ from typing import Any
 from app.actions.alarm_dossier import read_core
 from app.actions.telemetry import machines, moved, reading, settling
 from app.actions.telemetry.asking import Found, ask
+from app.actions.telemetry.kept_before import add_kept
 from app.actions.telemetry.planning import plan
 from app.actions.telemetry.slow_sources import SlowSources
 from app.context import Context
@@ -214,6 +215,9 @@ def _pull(work: _Round, windows: Sequence[Window]) -> None:
     began = work.slow.clock()
     found = ask(sources, windows, now)
     work.slow.note(windows[0].cluster, work.slow.clock() - began)
+    if any(one.samples for one in windows):
+        with work.context.store.reading() as connection:
+            add_kept(connection, found, windows)
     came = [one for one in windows if not found.misses(one)]
     settled = [(one, settling.done(one, found, now)) for one in came]
     settled += [

@@ -13,6 +13,7 @@ STORED_AFTER = timedelta(minutes=2)  # a scrape of 30 s, an exporter of 30 s, a 
 BACK_OFF = (30, 60, 120, 300, 600, 1800, 3600)  # seconds; then once an hour
 GIVE_UP = timedelta(hours=24)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+LESS = "Asked again, its source had fewer samples; those that it gave before are kept as well."
 LOST = "Asked again, its source had no samples of this GPU any more."
 
 
@@ -33,6 +34,7 @@ def done(window: Window, found: Found, now: datetime) -> dict[str, Any]:
     if has_lost(window, found):
         return {**state, "warnings": list(dict.fromkeys([*window.warnings, LOST]))}
     about = found.about.get(window.gpu_uuid)
+    less = [LESS] if window.gpu_uuid in found.less else []
     return {
         **state,
         "pulled_at": now,
@@ -41,7 +43,7 @@ def done(window: Window, found: Found, now: datetime) -> dict[str, Any]:
         "interval_s": about.interval_s if about else None,
         "samples": sum(len(one.times) for one in found.series.get(window.gpu_uuid, ())),
         "partial": any(one.partial for one in found.pulled),
-        "warnings": list(dict.fromkeys(found.warnings))[:20],
+        "warnings": [*dict.fromkeys([*less, *found.warnings])][:20],
         "purged_at": None,
     }
 
