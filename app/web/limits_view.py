@@ -92,7 +92,8 @@ def bar(used: int, added: int, limit: int) -> Markup:
     solid, more = BAR * used / full, BAR * added / full
     label = f"{used + added} of {limit}"
     return Markup(
-        '<svg class="left" width="{w}" height="8" viewBox="0 0 {w} 8" preserveAspectRatio="none" role="img" aria-label="{l}">'
+        '<svg class="left" width="{w}" height="8" viewBox="0 0 {w} 8" '
+        'preserveAspectRatio="none" role="img" aria-label="{l}">'
         '<rect width="{w}" height="8" class="f-sunk"/>'
         '<rect width="{s:.1f}" height="8" class="f-acc"/>'
         '<rect x="{s:.1f}" width="{m:.1f}" height="8" class="f-amb"/></svg>'
