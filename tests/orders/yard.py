@@ -15,7 +15,7 @@ from app.cluster import registry as cluster_registry
 from app.cluster.provider import registry as provider_registry
 from app.config import Settings
 from app.context import Context
-from app.store import audit_reading, ids, node_places, proposals, rail_policy
+from app.store import audit_reading, evidence, ids, node_places, proposals, rail_policy
 from app.store.connection import Connection
 from app.store.proposals import Proposal
 from app.store.store import Store
@@ -51,7 +51,7 @@ class Yard:
         values = {
             "id": row_id, "case_id": 1, "action": action, "ordinal": row_id % 2**31,
             "cluster": CLUSTER, "node_id": number, "node_name": name, "instance_id": machine,
-            "status": "approved", "evidence_version": 1, "table_version": str(TABLE_VERSION),
+            "status": "approved", "table_version": str(TABLE_VERSION),
             "why": "a test", "recommended_by": "R1", "created_at": now, "decided_by": "alice",
             "decided_at": now, "parameters": parameters,
             "lineage": {"logical_id": node.logical_id, "group": node.group} if node else {},
@@ -60,7 +60,9 @@ class Yard:
         def write(connection: Connection) -> None:
             # What destroys asks how large the cluster is, and how lately that was read.
             node_places.keep(connection, CLUSTER, "kubernetes", self._places(), now)
-            proposals.add(connection, values)
+            # The result of an earlier test of the same case is news that a decider has seen.
+            seen = evidence.version(connection, 1)
+            proposals.add(connection, {**values, "evidence_version": seen})
 
         self.context.store.write(write)
         return self.row(row_id)
