@@ -21,6 +21,8 @@ counts over a window its length `window_ms`. Empty for the GPU as a whole."""
 
 LONGEST_VALUE = 64
 """No number that a source prints is longer."""
+LONGEST_PART = 200
+"""No name of a part is longer, and an index of a database may hold no more than 2,700 bytes."""
 
 _UUID_LABELS = ("exported_uuid", "uuid", "exported_gpu_uuid", "gpu_uuid")
 _PART_LABELS = {
@@ -143,15 +145,25 @@ def join(raw: Iterable[RawSeries], interval_s: float | None = None) -> Joined:
         name = labels.get("__name__", "")
         known = field_of(name)
         uuid = _uuid(labels)
-        if known is None or uuid is None:
-            why = "not in the table of fields" if known is None else "no label holds a GPU UUID"
-            lost[name, why] = lost.get((name, why), 0) + 1
+        part = () if known is None else _part(labels, known)
+        why = _why_lost(known, uuid, part)
+        if known is None or uuid is None or why is not None:
+            lost[name, str(why)] = lost.get((name, str(why)), 0) + 1
         else:
-            members.setdefault((uuid, known.id, _part(labels, known)), []).append(one)
+            members.setdefault((uuid, known.id, part), []).append(one)
     return Joined(
         tuple(_joined(*key, members[key], interval_s) for key in sorted(members)),
         tuple(NotJoined(name, why, count) for (name, why), count in sorted(lost.items())),
     )
+
+
+def _why_lost(known: Field | None, uuid: str | None, part: Part) -> str | None:
+    if known is None:
+        return "not in the table of fields"
+    if uuid is None:
+        return "no label holds a GPU UUID"
+    is_long = any(len(text) > LONGEST_PART for _, text in part)
+    return "a label that names a part of the GPU is too long" if is_long else None
 
 
 def united(series: Iterable[Series], interval_s: float | None = None) -> tuple[Series, ...]:

@@ -78,5 +78,5 @@ def _take(found: Found, about: About, raw: Sequence[RawSeries]) -> None:
     found.warnings += [
         f"{one.series} series of {one.metric} were left out: {one.why}."
         for one in joined.not_joined
-        if "UUID" in one.why
+        if "label" in one.why
     ]
