@@ -32,6 +32,7 @@ from witness.rules import rail_policy as limits
 
 NODES = 12
 STEPS = 16
+CLOCK = (1, 1, 20, 20, 50, 300, 300, 900, 1_200, 4_000, 90_000, 700_000)  # seconds
 ALL_OF = sa.select(*proposals.COLUMNS)
 PEOPLE = (
     Decider("alice", "operator"), Decider("ann", "approver"), Decider("bob", "approver"),
@@ -124,9 +125,7 @@ class Walk:
         self.context.store.write(lambda c: apply_posts(c, [post]))
 
     def _clock(self) -> None:
-        self.world.time += timedelta(
-            seconds=self.random.choice((1, 20, 50, 300, 900, 1_200, 4_000, 90_000))
-        )
+        self.world.time += timedelta(seconds=self.random.choice(CLOCK))
 
     def _approve(self) -> None:
         one = self._any("proposed")
@@ -165,7 +164,7 @@ class Walk:
     def _work(self) -> None:
         for one in self._all("approved")[: self.random.choice((1, 2, 9))]:
             self.world.lose_answer = self.random.random() < 0.1
-            self.world.fuse = self.random.choice((None, None, None, *range(12)))
+            self.world.fuse = self.random.choice((*[None] * 20, *range(20)))
             try:
                 run_one(self.context, one.id, self.executor.name)
             except Crash:
