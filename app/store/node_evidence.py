@@ -191,6 +191,20 @@ def askers(connection: Connection, row_ids: Collection[int]) -> list[int]:
     return sorted(connection.execute(query).scalars())
 
 
+def sharing(connection: Connection, one: Evidence) -> list[int]:
+    """List the rows in which a line that was kept for this one may count as well, it among them.
+
+    A line is kept once for its machine; a state of a node for the question that read it.
+    """
+    if one.kind != "log":
+        return [one.id]
+    where = _TABLE.c.node_id == one.node_id, _TABLE.c.kind == one.kind
+    query = sa.select(_TABLE.c.id).where(
+        *where, _TABLE.c.start_at <= one.end, _TABLE.c.end_at >= one.start
+    )
+    return sorted(connection.execute(query).scalars())
+
+
 def let_be_read(connection: Connection, alarm_ids: Collection[int]) -> None:
     """Let alarms wait to be read once more, so that one who ends before reading loses nothing."""
     for some in chunks(alarm_ids):

@@ -110,7 +110,8 @@ def _settle(
     fresh = node_records.write(connection, packed, now)
     if not fresh and values["said"] == one.said:
         return set()
-    alarms = node_evidence.askers(connection, [one.id])
+    rows = node_evidence.sharing(connection, one) if fresh else [one.id]
+    alarms = node_evidence.askers(connection, rows)
     node_evidence.let_be_read(connection, alarms)
     return set(alarms)
 
