@@ -123,7 +123,7 @@ def test_a_kill_between_call_and_record_leaves_unknown_and_never_a_second_call(
         until(lambda: read(second.url, address)["status"] == "unknown", "the orphan is found", 40)
         page = person.get(address)
         assert "It was being executed when the service stopped: outcome unknown" in page
-        assert "Read the cluster again" in page
+        assert "Read it again now" in page
         again = httpx2.post(
             f"{second.url}/api/v1{address}/approve",
             json={"evidence_version": proposal["evidence_version"]}, headers=BEARER,

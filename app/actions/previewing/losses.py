@@ -108,8 +108,8 @@ def _of_namespace(group: Pods) -> str:
     }[group.whose]
     asks = f", {counted(group.accelerators, 'GPU')} asked for" if group.accelerators else ""
     number = counted(len(group.victims), "pod")
-    ends = "ends" if len(group.victims) == 1 else "end"
-    return f"{number} {whose} {group.namespace}: {listed(group.names, NAMED)}{asks}. They {ends}."
+    ends = "It ends" if len(group.victims) == 1 else "They end"
+    return f"{number} {whose} {group.namespace}: {listed(group.names, NAMED)}{asks}. {ends}."
 
 
 def _volumes(proposal: Proposal, live: Live) -> list[Loss]:
