@@ -90,10 +90,16 @@ def read_events(
 
 
 def node_at(connection: Connection, gpu_id: int, moment: datetime) -> Node | None:
-    """Give the node that a GPU was in at a time; None where no rank map places it."""
-    places = sorted(machines_of(connection, [gpu_id]), key=lambda one: one.first_seen_at)
-    before = [one.node for one in places if one.first_seen_at <= moment]
-    return before[-1] if before else places[0].node if places else None
+    """Give the node that a GPU was in at a time; None where no rank map places it.
+
+    The one where it was seen last by then. A GPU that came back stands once with each node, so
+    where two times hold the moment, the one that began later lies within the other.
+    """
+    places = machines_of(connection, [gpu_id])
+    before = [one for one in places if one.first_seen_at <= moment]
+    if not before:
+        return min(places, key=lambda one: one.first_seen_at).node if places else None
+    return max(before, key=lambda one: (min(one.last_seen_at, moment), one.first_seen_at)).node
 
 
 def alarm_event(alarm_id: int, at: datetime, family: str, says: str) -> Event:
