@@ -1,4 +1,4 @@
-"""How does a program ask for an action on a case's machine that no rule proposes?"""
+"""How does a program ask for an action that no rule proposes, or say what became of one?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.actions import requesting
+from app.actions import settle as settling
 from app.actions.requesting import Asked
 from app.api import proposals as proposals_api
 from app.auth import Deciding
@@ -36,6 +37,36 @@ class Wanted(BaseModel):
     checks: Annotated[list[str], Field(max_length=3)] = Field(
         default_factory=list, description="for a deep health check: the provider's names of checks"
     )
+
+
+class Known(BaseModel):
+    """What a program sends to say what became of an order."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    done: bool = Field(description="whether it was done, by what the sender knows")
+    reason: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+@router.post("/proposals/{proposal_id}/settle", summary="Say what became of an order")
+def settle(request: Request, by: Deciding, proposal_id: str, known: Known) -> Response:
+    """Settle an order whose outcome nothing shows; 409 when it has one."""
+    context = context_of(request)
+    try:
+        row_id = ids.read(proposal_id)
+    except ValueError:
+        raise not_found("no proposal with this id") from None
+    with context.store.reading() as connection:
+        found = proposal_listing.one(connection, row_id)
+    if found is None:
+        raise not_found("no proposal with this id")
+    by.check(found.proposal.cluster, found.namespace)
+    who = proposals_api.decider(context, by)
+    settling.settle(context, row_id, who, done=known.done, reason=known.reason)
+    with context.store.reading() as connection:
+        after = proposal_listing.one(connection, row_id)
+    assert after is not None
+    return StrictJSON(proposals_api.as_json(after, None))
 
 
 @router.post("/cases/{case_id}/proposals", status_code=201, summary="Ask for an action")

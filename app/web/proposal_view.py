@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.actions import rails
+from app.actions.settle import can_be_settled
 from app.actions.undo import CAN_BE_ASKED_AGAIN, CAN_BE_LIFTED
 from app.store import (
     case_reading,
@@ -57,6 +58,11 @@ class Subject:
         one = self.proposal
         newest = max(p.ordinal for p in self.siblings if p.action == one.action)
         return makes_sense_again(one) and one.ordinal == newest
+
+    @property
+    def can_be_settled(self) -> bool:
+        """Tell whether a person may say what became of it."""
+        return can_be_settled(self.proposal)
 
     @property
     def can_be_read_again(self) -> bool:
