@@ -50,6 +50,7 @@ class Policy:
     audit_every: int = 10
     audit_passes: int = 20
     audit_days: float = 7.0
+    by_node: frozenset[str] = frozenset()  # clusters whose machines are repaired by their node
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -60,6 +61,9 @@ class Policy:
             settings.targeted_audit_every,
             settings.targeted_audit_passes,
             settings.targeted_audit_days,
+            frozenset(
+                name for name, entry in settings.providers.items() if entry.get("kind") == "gke"
+            ),
         )
 
     @property
@@ -100,6 +104,7 @@ def _judge(
         one_digest_many_devices=_many_devices(connection, history, now),
         nan_only_one_digest=_only_nan(history),
         cordoned=case.cordon == "ours",
+        by_instance=case.cluster not in policy.by_node,
     )
     said = recommend(facts)
     newest = found[0]

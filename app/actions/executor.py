@@ -33,6 +33,7 @@ from app.actions import (
 )
 from app.cluster.provider.registry import Providers
 from app.cluster.registry import Clusters
+from app.config import Settings
 from app.context import Context
 from app.store import proposals
 from app.store.database import StoreUnavailable
@@ -64,7 +65,7 @@ class Executor:
         self._done = threading.Condition()
         self._stopping = threading.Event()
         self._lone = context.store.engine.dialect.name == "sqlite"
-        self._lease = timedelta(seconds=context.settings.cluster_timeout_s * CALLS + SLACK_S)
+        self._lease = timedelta(seconds=_longest_answer(context.settings) * CALLS + SLACK_S)
         self._threads: list[threading.Thread] = []
         self._hands: ThreadPoolExecutor | None = None
         self._undoing: ThreadPoolExecutor | None = None
@@ -211,6 +212,14 @@ class Executor:
             log.warning("the executor waits for the database: %s", error)
         except Exception:
             log.exception("the executor met a fault of ours and goes on")
+
+
+def _longest_answer(settings: Settings) -> float:
+    """Give how long one answer may be waited for, in seconds, at the slowest place configured."""
+    entries = (*settings.clusters.values(), *settings.providers.values())
+    named = [one.get("read_timeout_s") for one in entries]
+    numbers = [float(one) for one in named if isinstance(one, int | float)]
+    return max(settings.cluster_timeout_s, *numbers, 0.0)
 
 
 def _is_settling(proposal: Proposal) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.actions import writing
+from app.actions import rails, writing
 from app.cluster.ports import ActionResult, Outcome
 from app.context import Context
 from app.store import proposals
@@ -24,7 +24,10 @@ def hold(context: Context, proposal: Proposal, kept: Mapping[str, Any]) -> Actio
     """Keep what is known right before the order; None: it may go out."""
     now = context.now()
 
-    def write(connection: Connection) -> bool:
+    def write(connection: Connection) -> bool | rails.Rail:
+        braked = rails.brake(connection, proposal)
+        if braked is not None:
+            return braked
         # The claim lasts from here on anew: the order itself is still to be waited for.
         values = {"details": {**proposal.details, **kept}, "claimed_at": now}
         return proposals.move(
@@ -36,6 +39,8 @@ def hold(context: Context, proposal: Proposal, kept: Mapping[str, Any]) -> Actio
     except (StoreUnavailable, QueueFull) as error:
         words = f"The database is away, so the order was not sent: {error}"
         return ActionResult(Outcome.FAILED, words, details={"retry": "offered"})
+    if isinstance(kept_it, rails.Rail):
+        return ActionResult(Outcome.REFUSED, f"{kept_it.message} Nothing was sent.")
     if kept_it:
         return None
     words = "Another worker had given this action up before it was sent. Nothing was sent."

@@ -5,16 +5,16 @@ that the platform has set itself is never written over.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.cluster.api import KubernetesApi
 from app.cluster.cordon import ROUNDS, busy, refuse_other_machine
-from app.cluster.errors import ClusterConflict, ClusterError, NodeGone
+from app.cluster.errors import ClusterConflict, ClusterError
 from app.cluster.marks import stamp, version_of
 from app.cluster.node_access import get_node, patch_node
 from app.cluster.node_events import EventKind, record_event
-from app.cluster.outcomes import gone, outcome_of, settle_lost_answer
+from app.cluster.outcomes import outcome_of, settle_lost_answer
 from app.cluster.ports import (
     OUR_PREFIX,
     ActionResult,
@@ -133,15 +133,16 @@ def _change(
     words = f"{patched.name} {label.done} ({label.key}={label.value})."
     try:
         after = get_node(api, request.node)
-    except NodeGone:
-        return gone(request.node, when="any more: it went right after the order")
     except ClusterError:
-        after = patched
+        after = patched  # also of a node that went at once: the order was taken, and is followed
     return _as_order(api, ActionResult(Outcome.CHANGED, words, after), request)
 
 
 def _as_order(api: KubernetesApi, result: ActionResult, request: CordonRequest) -> ActionResult:
     """Say that what was written is an order whose effect is still to come."""
+    if result.outcome is Outcome.GONE:
+        # The node went while the answer was lost: whether by the order is seen by what follows.
+        return replace(result, outcome=Outcome.UNKNOWN)
     if result.outcome is not Outcome.CHANGED:
         return result
     told = record_event(api, result, request, EventKind.ORDERED)

@@ -157,6 +157,8 @@ def _look_on(yard: Yard, proposal: Proposal) -> None:
 
 def _come_back(yard: Yard, proposal: Proposal) -> None:
     """Start anew after the crash: orphans are given up, what is approved goes on, looks go on."""
+    # On a shared database others may be alive: a claim has to run out first.
+    yard.sagemaker.advance(minutes=3)
     Executor(yard.context).settle_orphans(at_start=True)
     _look_on(yard, proposal)
 

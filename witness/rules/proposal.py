@@ -33,6 +33,8 @@ class CaseFacts:
     run, or only before the newest alarm.
     `nan_only_one_digest`: only non-finite gradients, repeatedly, in one job under one digest.
     `cordoned`: the node takes no new work already, whoever saw to that.
+    `by_instance`: whoever owns the machines replaces them by an instance id, as HyperPod does; GKE
+    goes by the node.
     """
 
     findings: tuple[Finding, ...]
@@ -46,6 +48,7 @@ class CaseFacts:
     one_digest_many_devices: bool = False
     nan_only_one_digest: bool = False
     cordoned: bool = False
+    by_instance: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +276,7 @@ def _replace(case: _Case) -> ProposedAction:
     else:
         why = f"P is {facts.p or 0:.2f}, at or above {REPLACE_AT:.2f}."
     blocked = [] if facts.node else [NO_NODE]
-    if facts.instance_id is None:
+    if facts.instance_id is None and facts.by_instance:
         blocked.append(NO_INSTANCE)
     if facts.health_check != "failed":
         blocked += [one.text for one in case.blocks]

@@ -56,8 +56,11 @@ def look_before(context: Context, proposal: Proposal) -> Found | ActionResult:
         fleet = provider.fleet()
         members = provider.machines(machine.group)
     except MachineGone as error:
-        words = f"The node is gone: {error.message}"
-        return ActionResult(Outcome.GONE, words, node)
+        if node is not None:
+            # One "not found" beside a node that is there may be a slip; it ends nothing for good.
+            words = f"{error.message} Kubernetes still shows {node.name}. Nothing was sent."
+            return ActionResult(Outcome.FAILED, words, node, details={"retry": "offered"})
+        return ActionResult(Outcome.GONE, f"The node is gone: {error.message}")
     except ClusterNotConfigured as error:
         kind = Outcome.DRY_RUN if provider.status().kind == "dry run" else Outcome.FAILED
         return ActionResult(kind, f"{error.message} Nothing was sent.", node)

@@ -127,8 +127,8 @@ class Compute:
     def _bearer(self) -> str:
         if self._file:
             try:
-                return Path(self._file).read_text().strip()
-            except (OSError, UnicodeDecodeError):
+                return _one_line(Path(self._file).read_text())
+            except (OSError, ValueError):
                 words = f"The token file {self._file} cannot be read."
                 raise ClusterNotConfigured(words) from None
         token, until = self._token
@@ -150,6 +150,14 @@ class Compute:
             raise ClusterNotConfigured(words) from None
         self._token = token, time.monotonic() + max(0.0, seconds - 60)
         return token
+
+
+def _one_line(text: str) -> str:
+    """Take a token out of a file; raise ValueError where it cannot be one."""
+    token = text.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError("no token")
+    return token
 
 
 def _document(status: int, text: bytes, changing: bool) -> dict[str, Any]:
