@@ -28,7 +28,7 @@ FIELDS_GUESSED = 50
 USUAL_INTERVAL_S = 15.0
 SHORTEST_S = 60.0
 QUERIES_LIMIT = 400
-RECEIVED_LIMIT = 1 << 30
+RECEIVED_LIMIT = 1 << 28
 """A pull that needs more asks for too much: it is refused rather than never ending."""
 PULL_LIMIT_S = 480.0
 """No query is begun after it: a claim on windows runs out after a quarter of an hour."""

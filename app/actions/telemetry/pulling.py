@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 PLANNED = 50  # alarms whose windows are worked out in one round
 TAKEN = 64  # windows taken in one round
 AT_ONCE = 16  # GPUs asked for in one question
+LONG = timedelta(hours=6)  # of longer windows fewer GPUs at once: the answer is held in memory
 LEASE = timedelta(minutes=15)  # longer than the slowest pull
 
 
@@ -144,8 +145,9 @@ def _pull_all(work: _Round, taken: list[Window], is_stopping: Callable[[], bool]
     met: set[str] = set()  # slow in this round: its other windows have had no turn
     for _, alike in groupby(taken, key=_moment):
         windows = list(alike)
-        for first in range(0, len(windows), AT_ONCE):
-            some = windows[first : first + AT_ONCE]
+        step = _at_once(windows[0])
+        for first in range(0, len(windows), step):
+            some = windows[first : first + step]
             if is_stopping():
                 work.release(None)
                 return False
@@ -155,6 +157,10 @@ def _pull_all(work: _Round, taken: list[Window], is_stopping: Callable[[], bool]
             _pull_held(work, some)
             met |= {some[0].cluster} & {*work.slow.names()}
     return True
+
+
+def _at_once(window: Window) -> int:
+    return max(1, min(AT_ONCE, int(AT_ONCE * LONG / (window.end - window.start))))
 
 
 _moment = attrgetter("cluster", "start", "end")
