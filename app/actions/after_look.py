@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.actions import hardware_tests, probation, screening, slices
+from app.actions import hardware_tests, probation, propose, screening, slices
 from app.actions.orders.ports import Sight
 from app.config import Settings
 from app.store.connection import Connection
@@ -28,4 +28,5 @@ def follow(
         rest = sight.details.get(slices.SLICE) or ()
         slices.propose_rest(connection, proposal, rest, now, settings.proposal_days)
     if proposal.action == "replace" and proposal.status == "verified":
+        propose.end_after_replacement(connection, proposal, now)
         screening.after_replacement(connection, proposal, sight.link, now, settings.proposal_days)

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from app.store import casework_rows as rows
-from app.store import ids
+from app.store import ids, proposals
 from app.store.connection import Connection
+from app.store.proposals import Proposal
 from witness.rules.decision_table import BY_ID, TABLE_VERSION
 from witness.rules.proposal import ProposedAction, Recommendation
 
@@ -71,11 +72,14 @@ def keep_proposals(
     own = {one.id for one in known if one.recommended_by in OWN_GROUND}
     asked = {one.id for one in known if one.recommended_by not in RULES} - own
     new: list[dict[str, Any]] = []
+    replaced = _replaced_since(case, known)
     for action in said.actions:
         if action.action == "none":
             continue
         targets, in_the_way = _targets(connection, case, newest, action.action)
         for target in targets:
+            if target.node_id in replaced:
+                continue
             blocked = _blocked(action, newest, in_the_way, target)
             values = _values(case, action, newest, blocked, expires_at)
             mine = [
@@ -101,6 +105,39 @@ def keep_proposals(
             outcome = "superseded: what is known now asks for something else"
             values = {"status": "superseded", "finished_at": now, "outcome": outcome}
             rows.renew_proposal(connection, one.id, values)
+
+
+def _replaced_since(case: rows.CaseRow, known: Sequence[Any]) -> set[int]:
+    """Find machines that were replaced after the newest alarm: nothing more is to be done to them.
+
+    Where a repaired machine comes back under its name, its next alarm asks for something again.
+    """
+    return {
+        one.node_id
+        for one in known
+        if one.action == "replace"
+        and one.status == "verified"
+        and one.node_id is not None
+        and one.finished_at is not None
+        and one.finished_at > case.last_alarm_at
+    }
+
+
+def end_after_replacement(connection: Connection, replacement: Proposal, now: datetime) -> int:
+    """Take back what waits for a machine that is not there any more; give how many that were."""
+    members = proposals.of_cases(connection, [replacement.case_id]).get(replacement.case_id, ())
+    values = {
+        "status": "superseded",
+        "finished_at": now,
+        "outcome": "superseded: the machine was replaced",
+    }
+    return sum(
+        proposals.move(connection, one.id, ("proposed",), values)
+        for one in members
+        if one.status == "proposed"
+        and one.node_id is not None
+        and (one.node_id, one.instance_id) == (replacement.node_id, replacement.instance_id)
+    )
 
 
 def _renewed(values: dict[str, Any]) -> dict[str, Any]:

@@ -153,6 +153,7 @@ def open_proposals(connection: Connection, case_id: int) -> list[sa.Row[Any]]:
             proposals.c.decided_at,
             proposals.c.evidence_version,
             proposals.c.recommended_by,
+            proposals.c.finished_at,
         )
         .where(proposals.c.case_id == case_id)
         .order_by(proposals.c.ordinal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.store import machine_links
+from app.store import machine_links, proposals
 from tests.doubles.sagemaker import Fault, throttled
 from tests.orders.conftest import MakeYard
 from tests.orders.yard import CLUSTER, Yard, instance
@@ -28,6 +28,19 @@ def test_a_replacement_is_followed_until_the_new_node_is_ready(yard: Yard) -> No
     assert yard.verbs(sent)[-1] == "proposal.verified"
     with yard.context.store.reading() as connection:
         assert machine_links.line(connection, CLUSTER, link.new_instance_id) == (link,)
+
+
+def test_what_waits_for_the_old_machine_is_taken_back(yard: Yard) -> None:
+    sent = yard.run(yard.approve("replace", 2))
+    waiting = {number: yard.approve("reboot", number) for number in (2, 3)}
+    for one in waiting.values():
+        yard.context.store.write(
+            lambda c, one=one: proposals.move(c, one.id, ("approved",), {"status": "proposed"})  # type: ignore[misc]
+        )
+    yard.pass_time(60)
+    assert yard.row(sent.id).status == "verified"
+    assert yard.row(waiting[2].id).status == "superseded"
+    assert yard.row(waiting[3].id).status == "proposed"
 
 
 @pytest.mark.parametrize("keeps", [True, False])
