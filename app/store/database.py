@@ -87,11 +87,18 @@ def writing(engine: Engine) -> Engine:
 
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether a database error means: not now, try again."""
-    if isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)):
+    if isinstance(error, sa.exc.OperationalError):
+        return not _is_for_ever(error.orig)
+    if isinstance(error, (sa.exc.InterfaceError, sa.exc.TimeoutError)):
         return True
     if isinstance(error, sa.exc.DBAPIError):
         return bool(error.connection_invalidated) or _is_no_database(error.orig)
     return isinstance(error, (sqlite3.OperationalError, StoreUnavailable)) or _is_no_database(error)
+
+
+def _is_for_ever(error: BaseException | None) -> bool:
+    """Tell whether PostgreSQL says that a limit of its own is passed: so it is at the next try."""
+    return str(getattr(error, "sqlstate", None) or "").startswith("54")
 
 
 def _is_no_database(error: BaseException | None) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import string
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from app.config import Settings
 from app.context import Context
-from app.store import database, writer
+from app.store import database, run_settings, writer
+from app.store.store import Store
 from app.store.writer import QueueFull
 from tests.web.conftest import ADMIN_TOKEN, Browser
 
@@ -121,3 +126,17 @@ def test_a_full_queue_asks_to_come_back(
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
     assert "20000 documents wait" in answer.text
+
+
+def test_a_row_that_no_index_can_hold_is_no_outage(migrated_postgres_url: str) -> None:
+    store = Store.open(migrated_postgres_url, lambda connection, documents: [])
+    chance = random.Random(1)
+    noise = "".join(chance.choices(string.ascii_letters, k=20_000))
+    try:
+        with pytest.raises(sa.exc.OperationalError, match="index row"):
+            store.write(
+                lambda c: run_settings.keep(c, noise, True, by="test", at=datetime.now(UTC))
+            )
+        store.write(lambda c: run_settings.keep(c, "short", True, by="t", at=datetime.now(UTC)))
+    finally:
+        store.close()
