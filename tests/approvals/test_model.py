@@ -20,7 +20,7 @@ from tests.approvals.house import CLUSTER
 from tests.approvals.walk import NODES, Walk, first_alarms, first_map, name_of, posted
 from tests.approvals.world import Machines, MemoryStore, Nodes, World
 
-WALKS = 250
+WALKS = 120
 SLOW_WALKS = 10_000
 PROVED_EVERY = 50  # walks whose audit chain is read as a whole
 

@@ -13,6 +13,7 @@ from tests.bench.telemetry_fleet import Size
 SMALL = Size(alarms=6, nodes=4, step_s=240.0, node_step_s=120.0, rounds=1, browser=False)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)  # two servers and two sources; on a busy machine they take their time
 def test_a_small_source_is_measured_from_end_to_end(tmp_path: Path) -> None:
     report = Report()

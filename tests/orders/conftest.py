@@ -27,15 +27,15 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make_yard(migrated_url: str, tmp_path: Path) -> Iterator[MakeYard]:
-    """Give a function that sets up a cluster of machines, on each kind of database."""
-    yield from _yards(migrated_url, tmp_path)
+def make_yard(migrated_sqlite_url: str, tmp_path: Path) -> Iterator[MakeYard]:
+    """Give a function that sets up a cluster of machines, on the embedded database."""
+    yield from _yards(migrated_sqlite_url, tmp_path)
 
 
 @pytest.fixture
-def make_embedded_yard(migrated_sqlite_url: str, tmp_path: Path) -> Iterator[MakeYard]:
-    """Give the same on the embedded database, for what would take too long on both."""
-    yield from _yards(migrated_sqlite_url, tmp_path)
+def make_yard_on_each(migrated_url: str, tmp_path: Path) -> Iterator[MakeYard]:
+    """Give the same, once on each kind of database."""
+    yield from _yards(migrated_url, tmp_path)
 
 
 def _yards(url: str, tmp_path: Path) -> Iterator[MakeYard]:

@@ -36,12 +36,12 @@ def compute() -> Iterator[ComputeEngineDouble]:
 
 
 @pytest.fixture
-def gke(make_embedded_yard: MakeYard, tmp_path: Path) -> Iterator[Set]:
+def gke(make_yard: MakeYard, tmp_path: Path) -> Iterator[Set]:
     """Give a cluster of one GKE node, whose provider is Google."""
     with ExitStack() as stack:
 
         def make(entry: dict[str, Any], provider_id: str = "", **labels: str) -> Yard:
-            yard = make_embedded_yard(machines=1)
+            yard = make_yard(machines=1)
             yard.kubernetes.change(NAME, lambda obj: _as_gke(obj, provider_id, labels))
             providers = registry.providers({CLUSTER: entry}, folder=tmp_path)
             stack.callback(providers.close)
@@ -164,8 +164,8 @@ def test_the_node_says_in_which_way_where_nobody_chose(
     assert len(compute.reports) == 1
 
 
-def test_a_cordon_of_one_host_proposes_those_of_its_slice(make_embedded_yard: MakeYard) -> None:
-    yard = make_embedded_yard(machines=4)
+def test_a_cordon_of_one_host_proposes_those_of_its_slice(make_yard: MakeYard) -> None:
+    yard = make_yard(machines=4)
     tpu = {
         "cloud.google.com/gke-nodepool": "slice-a", "cloud.google.com/gke-tpu-topology": "2x2x2",
         "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",

@@ -42,9 +42,9 @@ def _ordered(yard: Yard, number: int, due_s: float, action: str = "replace", **m
 
 
 def test_a_cluster_that_hangs_costs_the_others_one_look(
-    make_embedded_yard: MakeYard, silence: str, tmp_path: Path
+    make_yard: MakeYard, silence: str, tmp_path: Path
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     silent = yard.sagemaker.entry(endpoint_url=silence, connect_timeout_s=1, read_timeout_s=0.6)
     both = registry.providers(
         {CLUSTER: yard.sagemaker.entry(**LIMITS), SILENT: silent}, folder=tmp_path
@@ -64,9 +64,9 @@ def test_a_cluster_that_hangs_costs_the_others_one_look(
 
 
 def test_a_row_that_cannot_be_read_keeps_no_other_from_its_look(
-    make_embedded_yard: MakeYard, caplog: pytest.LogCaptureFixture
+    make_yard: MakeYard, caplog: pytest.LogCaptureFixture
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     broken = {"failed_at": "no time at all", "seen_testing": True}
     bad = _ordered(yard, 1, 60, "deep_health_check", details=broken)
     good = _ordered(yard, 2, 1)
@@ -76,8 +76,8 @@ def test_a_row_that_cannot_be_read_keeps_no_other_from_its_look(
     assert "a look at an order met a fault of ours" in caplog.text
 
 
-def test_what_a_late_look_proves_is_not_given_up_at_once(make_embedded_yard: MakeYard) -> None:
-    yard = make_embedded_yard()
+def test_what_a_late_look_proves_is_not_given_up_at_once(make_yard: MakeYard) -> None:
+    yard = make_yard()
     yard.sagemaker.set_fault(Fault(REPLACE, reset=True, times=1))
     sent = yard.run(yard.approve("replace", 1))
     assert sent.status == "unknown"

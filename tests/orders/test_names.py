@@ -13,9 +13,9 @@ from tests.orders.yard import Yard
 
 
 def test_a_cordon_that_stood_already_is_not_said_to_be_changed_by_somebody(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     _second_case(yard)
     first = yard.run(yard.approve("cordon", 1))
     assert first.status == "verified", first.outcome
@@ -29,9 +29,9 @@ def test_a_cordon_that_stood_already_is_not_said_to_be_changed_by_somebody(
 
 
 def test_the_uid_of_another_machine_under_the_name_is_not_kept(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     proposal = yard.approve("cordon", 1)
     name = "ip-10-0-0-1"
     yard.kubernetes.put("nodes", {"metadata": {"name": name, "uid": "uid-of-a-newcomer"}})

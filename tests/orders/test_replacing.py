@@ -12,7 +12,10 @@ from tests.orders.yard import CLUSTER, Yard, instance
 REPLACE = "BatchReplaceClusterNodes"
 
 
-def test_a_replacement_is_followed_until_the_new_node_is_ready(yard: Yard) -> None:
+def test_a_replacement_is_followed_until_the_new_node_is_ready(
+    make_yard_on_each: MakeYard,
+) -> None:
+    yard = make_yard_on_each()
     sent = yard.run(yard.approve("replace", 2))
     assert sent.status == "accepted", sent.outcome
     yard.pass_time(5)

@@ -20,9 +20,9 @@ def _in_use(number: int) -> dict[str, object]:
 
 
 def test_a_machine_in_use_that_was_never_seen_down_is_not_restarted(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard(**SLURM)
+    yard = make_yard(**SLURM)
     yard.sagemaker.answer_with(REBOOT, _in_use(1))
     sent = yard.run(yard.approve("reboot", 1))
     assert sent.status == "waiting", sent.outcome
@@ -40,9 +40,9 @@ def test_a_machine_in_use_that_was_never_seen_down_is_not_restarted(
 
 
 def test_a_replacement_by_others_that_never_came_closes_the_node_to_nothing_else(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     yard.sagemaker.answer_with("BatchReplaceClusterNodes", _in_use(1))
     sent = yard.run(yard.approve("replace", 1))
     yard.pass_time(60, step=10)
@@ -56,9 +56,9 @@ def test_a_replacement_by_others_that_never_came_closes_the_node_to_nothing_else
 
 
 def test_a_machine_without_kubernetes_that_was_seen_down_is_restarted(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard(**SLURM)
+    yard = make_yard(**SLURM)
     sent = yard.run(yard.approve("reboot", 1))
     yard.pass_time(30, step=2)
     done = yard.row(sent.id)
@@ -67,9 +67,9 @@ def test_a_machine_without_kubernetes_that_was_seen_down_is_restarted(
 
 
 def test_where_no_kubernetes_is_configured_the_providers_word_is_enough(
-    make_embedded_yard: MakeYard, tmp_path: Path
+    make_yard: MakeYard, tmp_path: Path
 ) -> None:
-    yard = make_embedded_yard()
+    yard = make_yard()
     alone = replace(yard.context, clusters=cluster_registry.clusters({}))
     yard = replace(yard, context=alone)
     sent = yard.run(yard.approve("replace", 1))
@@ -81,9 +81,9 @@ def test_where_no_kubernetes_is_configured_the_providers_word_is_enough(
 
 
 def test_a_new_machine_in_a_group_that_is_one_short_may_be_in_the_place_of_another(
-    make_embedded_yard: MakeYard,
+    make_yard: MakeYard,
 ) -> None:
-    yard = make_embedded_yard(keeps_logical_id=False, continuous=False)
+    yard = make_yard(keeps_logical_id=False, continuous=False)
     sent = yard.run(yard.approve("replace", 1))
     for number in (1, 2):  # the platform takes the second one by itself
         yard.sagemaker.cluster.nodes.pop(instance(number))
