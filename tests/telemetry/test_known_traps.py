@@ -172,7 +172,7 @@ def test_a_series_split_by_its_pod_is_one_line_and_one_rise(
     assert (series["rise"], series["joined"]) == (3, 3)
     assert "rose by 3" in seen.gpu
     assert seen.source.count("<figure") == 1
-    assert seen.source.count('class="s-sus w2 f-clear"') == 1
+    assert seen.source.count('class="s-sus w15 f-clear"') == 1
 
 
 def test_an_index_on_two_nodes_is_joined_by_uuid_alone(
