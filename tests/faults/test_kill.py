@@ -24,7 +24,8 @@ from app.store.database import connect
 
 TOKEN = "the-token-of-the-kill-test"
 SENDERS = 8
-KILLS = {"sqlite": 200, "postgresql": 40}
+KILLS = {"sqlite": 50, "postgresql": 20}
+MANY_KILLS = {"sqlite": 200, "postgresql": 100}
 
 
 class Nursery:
@@ -140,10 +141,21 @@ def nursery(migrated_url: str, tmp_path: Path) -> Iterator[Nursery]:
 @pytest.mark.timeout(900)
 def test_kill_in_the_middle_of_intake(nursery: Nursery, migrated_url: str) -> None:
     """Kill the server at random moments; then look for every acknowledged alarm in the tables."""
+    _kill(nursery, migrated_url, KILLS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+def test_many_kills_in_the_middle_of_intake(nursery: Nursery, migrated_url: str) -> None:
+    """Do the same for longer."""
+    _kill(nursery, migrated_url, MANY_KILLS)
+
+
+def _kill(nursery: Nursery, migrated_url: str, kills: dict[str, int]) -> None:
     chance = random.Random(17)
     kind = "sqlite" if migrated_url.startswith("sqlite") else "postgresql"
     senders = Senders()
-    for round_number in range(KILLS[kind]):
+    for round_number in range(kills[kind]):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -165,7 +177,7 @@ def test_kill_in_the_middle_of_intake(nursery: Nursery, migrated_url: str) -> No
     stored = [str(row[0]) for row in rows]
     assert len(stored) == len(set(stored))
     assert set(senders.acknowledged) <= set(stored)
-    assert len(senders.acknowledged) > KILLS[kind]
+    assert len(senders.acknowledged) > kills[kind]
     assert {row[1] for row in rows} == {1}
     assert {row[2] for row in rows} == documents
     # What is counted in advance was committed with what it counts.
