@@ -51,7 +51,8 @@ def scan(page: Page, address: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+# Both in `make test-slow`: a round of every page takes minutes.
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_page(filled: tuple[Running, dict[str, str]], browser: Browser, scheme: Any) -> None:
     running, found = filled
     context = browser.new_context(color_scheme=scheme)
