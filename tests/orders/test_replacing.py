@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.cluster.label_orders import HEALTH_STATUS, PENDING_REBOOT
 from app.store import machine_links, proposals
 from tests.doubles.sagemaker import Fault, throttled
 from tests.orders.conftest import MakeYard
@@ -233,3 +234,22 @@ def _failed(number: int, code: str) -> dict[str, str]:
 def _links(yard: Yard, proposal_id: int) -> tuple[machine_links.MachineLink, ...]:
     with yard.context.store.reading() as connection:
         return machine_links.of_proposal(connection, proposal_id)
+
+
+def test_a_reboot_that_the_platform_was_faster_with_is_no_refusal(yard: Yard) -> None:
+    reply = {"Failed": [_failed(2, "InvalidInstanceStatus")]}
+    yard.sagemaker.answer_with("BatchRebootClusterNodes", {"status": 200, "body": reply})
+    port = yard.context.providers[CLUSTER]
+    original = port.reboot
+
+    def overtaken(ids: list[str]) -> object:
+        yard.kubernetes.change(
+            f"hyperpod-{instance(2)}",
+            lambda obj: obj["metadata"]["labels"].update({HEALTH_STATUS: PENDING_REBOOT}),
+        )
+        return original(ids)
+
+    object.__setattr__(port, "reboot", overtaken)
+    sent = yard.run(yard.approve("reboot", 2))
+    assert sent.status == "waiting", sent.outcome
+    assert "Already under way" in str(sent.outcome)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as changed
 from datetime import timedelta
 
-from app.actions import intent
-from app.actions.orders import looking_at
-from app.actions.orders.looking_at import Found, answered, boot_id, look_before
+from app.actions.orders import looking_at, sending
+from app.actions.orders.looking_at import Found, boot_id
 from app.actions.orders.ports import Sight
-from app.actions.reaching import port_of, provider_of, request_of
+from app.actions.orders.sending import MachineOrder
+from app.actions.reaching import provider_of
 from app.cluster.errors import ClusterError, MachineGone
 from app.cluster.label_orders import HEALTH_STATUS, PENDING_REBOOT, PENDING_REPLACEMENT
 from app.cluster.ports import ActionResult, LabelOrder, NodeState, Outcome
@@ -30,27 +29,7 @@ class Reboot:
 
     def send(self, context: Context, proposal: Proposal) -> ActionResult:
         """Look at node, machine and cluster once more, then order the restart, once."""
-        found = look_before(context, proposal)
-        if isinstance(found, ActionResult):
-            return found
-        platform = _platform_does(found)
-        if platform is not None:
-            return platform
-        if proposal.parameters.get("way") == "label" and found.fleet.node_recovery != "Automatic":
-            return looking_at.label_does_nothing(found)
-        held = intent.hold(context, proposal, found.kept)
-        if held is not None:
-            return held
-        if proposal.parameters.get("way") == "label":
-            return self._by_label(context, proposal, found)
-        provider = provider_of(context, proposal.cluster)
-        (answer,) = provider.reboot([found.machine.instance_id])
-        return answered(answer, found, "Reboot")
-
-    def _by_label(self, context: Context, proposal: Proposal, found: Found) -> ActionResult:
-        port = port_of(context, proposal.cluster)
-        result = port.order(request_of(proposal), LabelOrder.REBOOT)
-        return changed(result, details={**result.details, **found.kept})
+        return sending.send(context, proposal, ORDER)
 
     def look(self, context: Context, proposal: Proposal) -> Sight:
         """Read whether the kernel started anew; a machine that merely runs proves nothing."""
@@ -101,3 +80,8 @@ def _platform_does(found: Found) -> ActionResult | None:
         words = f"A deep health check of {machine.instance_id} is under way. Nothing was sent."
         return ActionResult(Outcome.REFUSED, words, node)
     return None
+
+
+ORDER = MachineOrder(
+    "Reboot", LabelOrder.REBOOT, lambda provider, ids: provider.reboot(ids), _platform_does
+)

@@ -6,20 +6,19 @@ token that would make a second order harmless.
 
 from __future__ import annotations
 
-from dataclasses import replace as changed
 from datetime import timedelta
 from typing import Any
 
-from app.actions import intent
-from app.actions.orders import looking_at
-from app.actions.orders.looking_at import Found, answered, look_before
+from app.actions.orders import looking_at, sending
+from app.actions.orders.looking_at import Found
 from app.actions.orders.machines import Successor, sent_at, successor
 from app.actions.orders.ports import Sight
-from app.actions.reaching import port_of, provider_of, request_of
+from app.actions.orders.sending import MachineOrder
+from app.actions.reaching import port_of, provider_of
 from app.cluster.errors import ClusterError, MachineGone
 from app.cluster.label_orders import HEALTH_STATUS, PENDING_REPLACEMENT
 from app.cluster.ports import ActionResult, LabelOrder, Outcome
-from app.cluster.provider.ports import FAILURE, RUNNING, SHUTTING_DOWN, TESTING, Answer, Machine
+from app.cluster.provider.ports import FAILURE, RUNNING, SHUTTING_DOWN, TESTING, Machine
 from app.context import Context
 from app.store import proposals
 from app.store.proposals import Proposal
@@ -36,33 +35,7 @@ class Replace:
 
     def send(self, context: Context, proposal: Proposal) -> ActionResult:
         """Look at node, machine and cluster once more, then order the replacement, once."""
-        found = look_before(context, proposal)
-        if isinstance(found, ActionResult):
-            return found
-        platform = _platform_does(found)
-        if platform is not None:
-            return platform
-        if proposal.parameters.get("way") == "label" and found.fleet.node_recovery != "Automatic":
-            return looking_at.label_does_nothing(found)
-        held = intent.hold(context, proposal, found.kept)
-        if held is not None:
-            return held
-        if proposal.parameters.get("way") == "label":
-            return self._by_label(context, proposal, found)
-        provider = provider_of(context, proposal.cluster)
-        (answer,) = provider.replace([found.machine.instance_id])
-        if answer.answer is Answer.REFUSED and answer.code == "InvalidInstanceStatus":
-            # Between our look and the order the platform may have begun by itself.
-            again = look_before(context, proposal)
-            platform = _platform_does(again) if isinstance(again, Found) else None
-            if platform is not None:
-                return platform
-        return answered(answer, found, "Replacement")
-
-    def _by_label(self, context: Context, proposal: Proposal, found: Found) -> ActionResult:
-        port = port_of(context, proposal.cluster)
-        result = port.order(request_of(proposal), LabelOrder.REPLACE)
-        return changed(result, details={**result.details, **found.kept})
+        return sending.send(context, proposal, ORDER)
 
     def look(self, context: Context, proposal: Proposal) -> Sight:
         """Read whether the old machine left and what came after it."""
@@ -142,3 +115,8 @@ def _is_alone(context: Context, proposal: Proposal) -> bool:
     """Tell whether no other machine of this cluster was ordered away since this order."""
     with context.store.reading() as connection:
         return not proposals.others_since(connection, proposal, ("replace",), sent_at(proposal))
+
+
+ORDER = MachineOrder(
+    "Replacement", LabelOrder.REPLACE, lambda provider, ids: provider.replace(ids), _platform_does
+)
